@@ -1,0 +1,31 @@
+package clock
+
+import "time"
+
+// Clock reads the time and schedules work. Implementations are safe for
+// concurrent use.
+type Clock interface {
+	// Now is the current time; readings of one Real clock carry Go's
+	// monotonic part, so differences never go back.
+	Now() time.Time
+	// AfterFunc runs f once, in a goroutine of its own, when d has passed.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is one scheduled call.
+type Timer interface {
+	// Stop prevents the call; false means it has started or was stopped.
+	Stop() bool
+	// Reset schedules the call d from now, whatever its state; it reports
+	// whether the timer was still active.
+	Reset(d time.Duration) bool
+}
+
+type realClock struct{}
+
+// Real is the system's clock.
+func Real() Clock { return realClock{} }
+
+func (realClock) Now() time.Time { return time.Now() }
+
+func (realClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }

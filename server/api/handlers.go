@@ -1,0 +1,33 @@
+package api
+
+import (
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/internal/clock"
+)
+
+// Handlers holds one small interface per collaborator, so that a handler's test
+// needs no socket. Each family's file declares the interface it uses.
+type Handlers struct {
+	Clock clock.Clock
+	Log   *slog.Logger
+	// NodeID is this broker's id.
+	NodeID int32
+	// Image is the newest metadata; read it once per request.
+	Image func() *metadata.Image
+	// Controller takes the requests that change metadata.
+	Controller Controller
+}
+
+// Controller decides requests that change metadata.
+type Controller interface {
+	// Handle decides req and calls done exactly once, on any goroutine, after
+	// the decision is committed, published and served by this broker: a topic
+	// that was created takes Produce and Fetch when done runs.
+	Handle(req kmsg.Request, done func(kmsg.Response, error))
+}
+
+func (h *Handlers) observe(c *Call) {}
