@@ -1,0 +1,203 @@
+package batch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+const (
+	// windowSize is the piece in which decompressed records are looked at.
+	windowSize = 16 << 10
+	// maxZstdWindow is the reference decoder's own default limit (2^27), which
+	// level 22 needs. pooledZstdWindow holds what levels up to 19 need; a
+	// decoder that may have grown beyond it is not kept.
+	maxZstdWindow    = 128 << 20
+	pooledZstdWindow = 8 << 20
+)
+
+// decompressor is a reusable reader of one codec.
+type decompressor struct {
+	src  bytes.Reader
+	gzip *gzip.Reader
+	lz4  *lz4.Reader
+	zstd *zstd.Decoder
+	snap snappyReader
+	// window is scratch space for a cursor.
+	window []byte
+	codec  Codec
+}
+
+var decompressors [Zstd + 1]sync.Pool
+
+// openRecords starts reading the records behind v's header. close must follow.
+func openRecords(v View) (d *decompressor, r io.Reader, err error) {
+	codec := v.Codec()
+	if !codec.Known() {
+		return nil, nil, protocol.Errorf(kerr.UnsupportedCompressionType, "compression type %d does not exist", int8(codec))
+	}
+	d, _ = decompressors[codec].Get().(*decompressor)
+	if d == nil {
+		d = &decompressor{codec: codec}
+	}
+	d.src.Reset(v.records())
+	if r, err = d.reader(v.records()); err != nil {
+		d.close()
+		return nil, nil, decodeError(err)
+	}
+	return d, r, nil
+}
+
+func (d *decompressor) reader(src []byte) (io.Reader, error) {
+	switch d.codec {
+	case Gzip:
+		return d.gzipReader()
+	case Snappy:
+		d.snap.reset(src)
+		return &d.snap, nil
+	case LZ4:
+		return d.lz4Reader()
+	case Zstd:
+		return d.zstdReader(src)
+	}
+	return &d.src, nil
+}
+
+func (d *decompressor) gzipReader() (io.Reader, error) {
+	if d.gzip == nil {
+		d.gzip = new(gzip.Reader)
+	}
+	return d.gzip, d.gzip.Reset(&d.src)
+}
+
+func (d *decompressor) lz4Reader() (io.Reader, error) {
+	if d.lz4 == nil {
+		d.lz4 = lz4.NewReader(nil)
+		if err := d.lz4.Apply(lz4.ConcurrencyOption(1)); err != nil {
+			return nil, err
+		}
+	}
+	d.lz4.Reset(&d.src)
+	return d.lz4, nil
+}
+
+func (d *decompressor) zstdReader(src []byte) (io.Reader, error) {
+	if zstdWindow(src) > pooledZstdWindow {
+		large, err := newZstdDecoder(maxZstdWindow)
+		if err != nil {
+			return nil, err
+		}
+		return &unpooledZstd{large}, large.Reset(&d.src)
+	}
+	if d.zstd == nil {
+		var err error
+		if d.zstd, err = newZstdDecoder(pooledZstdWindow); err != nil {
+			return nil, err
+		}
+	}
+	return d.zstd, d.zstd.Reset(&d.src)
+}
+
+// newZstdDecoder makes a decoder that runs in its caller and never decodes into
+// memory beyond its window.
+func newZstdDecoder(window uint64) (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(window), zstd.WithDecodeBuffersBelow(0))
+}
+
+// zstdWindow is the window that the first frame announces.
+func zstdWindow(src []byte) uint64 {
+	var h zstd.Header
+	if h.Decode(src) != nil || h.Skippable {
+		return 0
+	}
+	if h.SingleSegment {
+		return h.FrameContentSize
+	}
+	return h.WindowSize
+}
+
+// unpooledZstd is a decoder whose window is too large to be kept.
+type unpooledZstd struct{ *zstd.Decoder }
+
+// close drops every reference to the batch and keeps the decompressor.
+func (d *decompressor) close() {
+	d.src.Reset(nil)
+	d.snap.reset(nil)
+	if d.lz4 != nil {
+		d.lz4.Reset(nil)
+	}
+	if d.zstd != nil {
+		// Reset(nil) only drops the source; it has no other error than that of
+		// a closed decoder, which this one never is.
+		_ = d.zstd.Reset(nil)
+	}
+	decompressors[d.codec].Put(d)
+}
+
+// cursor walks over what r gives, at most limit bytes.
+func (d *decompressor) cursor(r io.Reader, limit int) cursor {
+	if d.window == nil {
+		d.window = make([]byte, windowSize)
+	}
+	return cursor{b: d.window[:0], src: r, limit: limit}
+}
+
+// WorkingBytes is an upper estimate of the memory that Validate and Records
+// need to decompress v, besides what Records keeps: for a memory budget.
+func WorkingBytes(v View) int {
+	switch v.Codec() {
+	case Gzip:
+		return windowSize + 64<<10
+	case Snappy:
+		return windowSize + snappyWorkingBytes(v.records())
+	case LZ4:
+		return windowSize + 2*lz4MaxBlock
+	case Zstd:
+		return windowSize + int(min(zstdWindow(v.records()), maxZstdWindow)) + 512<<10
+	}
+	return 0
+}
+
+// lz4MaxBlock is the largest block of the LZ4 frame format.
+const lz4MaxBlock = 4 << 20
+
+// decompress returns the records of v uncompressed: the bytes of v themselves
+// when they are. The result grows as bytes arrive, up to maxBytes.
+func decompress(v View, maxBytes int) ([]byte, error) {
+	if v.Codec() == None {
+		return v.records(), nil
+	}
+	d, r, err := openRecords(v)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	out := make([]byte, 0, min(maxBytes, 4*len(v.records())+64))
+	for {
+		if len(out) == cap(out) {
+			grown := make([]byte, len(out), 2*cap(out)+windowSize)
+			copy(grown, out)
+			out = grown
+		}
+		n, err := r.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		if len(out) > maxBytes {
+			return nil, tooLarge(maxBytes)
+		}
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, decodeError(fmt.Errorf("%v: %w", v.Codec(), err))
+		}
+	}
+}
