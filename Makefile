@@ -1,0 +1,62 @@
+# Barnabas: bare `make` prints this help.
+GO      ?= go
+BIN     := bin/barnabas
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 20s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+GOVULNCHECK :=
+# The packages with goroutines of their own: the race detector runs on these.
+RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race lint tidy cross fuzz sim crash crash-sample compat compat-go dumplog bench budget docs cover clean
+
+help: ## this help
+	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/barnabas
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/barnabas
+
+run: build ## build, then start the broker on :9092 with data in ./barnabas-data
+	./$(BIN) serve
+
+test: ## every test that needs only Go
+	$(GO) test ./...
+
+race: ## the race detector on the packages with concurrency (needs gcc)
+	CGO_ENABLED=1 $(GO) test -race $(RACE)
+
+lint: ## gofmt, go vet and staticcheck (fetched from the Go proxy)
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt wants:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	cd compat-tests && $(GO) vet ./...
+
+tidy: ## house style: import order, package purpose, injected time, disk and network
+	$(GO) test -count=1 ./internal/tidy/
+
+cross: ## build and vet for the other systems
+	GOOS=linux GOARCH=arm64 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	GOOS=windows GOARCH=amd64 $(GO) vet ./...
+	GOOS=linux GOARCH=arm64 $(GO) build -o /dev/null ./cmd/barnabas
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/barnabas
+	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/barnabas
+
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$target $(FUZZTIME)"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+docs: ## regenerate the generated pages of docs/
+	$(GO) test -count=1 -run 'Docs' ./server/... -args -update
+
+cover: ## test coverage by package
+	$(GO) test -cover ./...
+
+clean: ## remove what was built
+	rm -rf bin dist

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/urfave/cli/v2"
+)
+
+const (
+	defaultBroker = "localhost:9092"
+	// commandTimeout bounds the requests of commands that ask one thing.
+	commandTimeout = 30 * time.Second
+)
+
+// brokerFlag and outputFlag are on every command that talks to a broker.
+var (
+	brokerFlag = &cli.StringFlag{
+		Name: "broker", Aliases: []string{"b"}, Value: defaultBroker, EnvVars: []string{"BARNABAS_BROKER"},
+		Usage: "`HOST:PORT` of a broker, or several with commas",
+	}
+	outputFlag = &cli.StringFlag{
+		Name: "output", Aliases: []string{"o"}, Value: "text",
+		Usage: "`FORMAT` of what is printed: text for people, json for programs",
+	}
+)
+
+// clientFlags puts the common flags before a command's own.
+func clientFlags(own ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{brokerFlag, outputFlag}, own...)
+}
+
+// newClient connects to the broker that the flags name and checks that it
+// answers, so that a wrong address is one clear sentence and not a silent retry.
+func newClient(c *cli.Context, opts ...kgo.Opt) (*kgo.Client, error) {
+	seeds, err := seedAddresses(c.String("broker"))
+	if err != nil {
+		return nil, err
+	}
+	opts = append([]kgo.Opt{
+		kgo.SeedBrokers(seeds...),
+		kgo.ClientID("barnabas-cli"),
+		kgo.RetryTimeout(commandTimeout),
+		kgo.DialTimeout(5 * time.Second),
+	}, opts...)
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("set up the client: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(c.Context, 5*time.Second)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil {
+		client.Close()
+		return nil, unreachable(seeds, err)
+	}
+	return client, nil
+}
+
+// withAdmin runs f with an admin client and a bounded context.
+func withAdmin(c *cli.Context, f func(context.Context, *kadm.Client) error) error {
+	client, err := newClient(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(c.Context, commandTimeout)
+	defer cancel()
+	return f(ctx, kadm.NewClient(client))
+}
+
+func seedAddresses(list string) ([]string, error) {
+	var seeds []string
+	for _, s := range strings.Split(list, ",") {
+		s = strings.TrimSpace(s)
+		if s == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(s); err != nil {
+			if strings.Contains(s, ":") {
+				return nil, usagef("--broker %q: want HOST:PORT, for example localhost:9092", s)
+			}
+			s += ":9092"
+		}
+		seeds = append(seeds, s)
+	}
+	if len(seeds) == 0 {
+		return nil, usagef("--broker is empty: want HOST:PORT, for example localhost:9092")
+	}
+	return seeds, nil
+}
+
+func unreachable(seeds []string, err error) error {
+	return fmt.Errorf("no broker answers at %s: %w\nIs it running? `barnabas serve` starts one, `barnabas doctor` says what is wrong",
+		strings.Join(seeds, ", "), rootCause(err))
+}
+
+// rootCause drops the client's own wrapping from a connection error.
+func rootCause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op
+	}
+	return err
+}
+
+// untilInterrupted is a context that ends at the first Ctrl-C or SIGTERM.
+func untilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+}

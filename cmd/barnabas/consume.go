@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/urfave/cli/v2"
+)
+
+func consumeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "consume", Usage: "print records as they come", ArgsUsage: "TOPIC...", Action: consume,
+		Description: "Prints values, one a line, until interrupted. -o json prints whole records, one JSON object a line.",
+		Flags: clientFlags(
+			&cli.StringFlag{Name: "from", Aliases: []string{"f"}, Value: "start", Usage: "where to begin without a group: start, end, an `OFFSET`, or @TIME (RFC 3339 or Unix ms)"},
+			&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "consume as a member of group `NAME` and commit what was printed"},
+			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "stop after `N` records"},
+			&cli.BoolFlag{Name: "exit-at-end", Aliases: []string{"e"}, Usage: "stop once everything that was there at the start is printed"},
+			&cli.DurationFlag{Name: "timeout", Usage: "stop, with exit code 1 when --count was not reached, after `DURATION`"},
+			&cli.BoolFlag{Name: "keys", Usage: "print the key and a tab before the value"},
+			&cli.BoolFlag{Name: "offsets", Usage: "print topic, partition and offset before the value"},
+			&cli.BoolFlag{Name: "headers", Usage: "print the headers before the value"},
+		),
+	}
+}
+
+func consume(c *cli.Context) error {
+	topics, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	js, err := asJSON(c)
+	if err != nil {
+		return err
+	}
+	opts, err := consumeOptions(c, topics)
+	if err != nil {
+		return err
+	}
+	client, err := newClient(c, opts...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := requireTopics(c.Context, client, topics); err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted(c.Context)
+	defer stop()
+	if d := c.Duration("timeout"); d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	p := &printer{w: bufio.NewWriter(c.App.Writer), json: js, keys: c.Bool("keys"), offsets: c.Bool("offsets"), headers: c.Bool("headers"), limit: c.Int("count")}
+	if c.Bool("exit-at-end") {
+		if p.ends, err = endsNow(ctx, client, topics); err != nil {
+			return err
+		}
+	}
+	return consumeLoop(ctx, client, p, c.String("group") != "")
+}
+
+func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
+	from, err := startOffset(c.String("from"))
+	if err != nil {
+		return nil, err
+	}
+	opts := []kgo.Opt{kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(from), kgo.FetchMaxWait(500 * time.Millisecond)}
+	if g := c.String("group"); g != "" {
+		if c.Bool("exit-at-end") {
+			return nil, usagef("consume: --exit-at-end reads every partition and so cannot go with --group; use --count or --timeout")
+		}
+		opts = append(opts, kgo.ConsumerGroup(g), kgo.AutoCommitMarks())
+	}
+	return opts, nil
+}
+
+func startOffset(from string) (kgo.Offset, error) {
+	o := kgo.NewOffset()
+	switch {
+	case from == "start":
+		return o.AtStart(), nil
+	case from == "end":
+		return o.AtEnd(), nil
+	case strings.HasPrefix(from, "@"):
+		ms, err := parseTimeMs(from[1:])
+		if err != nil {
+			return o, usagef("--from %q: %v", from, err)
+		}
+		return o.AfterMilli(ms), nil
+	}
+	n, err := strconv.ParseInt(from, 10, 64)
+	if err != nil || n < 0 {
+		return o, usagef("--from %q: want start, end, an offset, or @TIME", from)
+	}
+	return o.At(n), nil
+}
+
+// parseTimeMs reads RFC 3339 or Unix milliseconds.
+func parseTimeMs(s string) (int64, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return ms, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return 0, errors.New("want a time as 2026-01-31T12:00:00Z or as Unix milliseconds")
+	}
+	return t.UnixMilli(), nil
+}
+
+// requireTopics fails at once for a topic that does not exist: waiting for it in
+// silence is what people take for a hang.
+func requireTopics(ctx context.Context, client *kgo.Client, topics []string) error {
+	details, err := kadm.NewClient(client).ListTopicsWithInternal(ctx, topics...)
+	if err != nil {
+		return fmt.Errorf("consume: look up the topics: %w", err)
+	}
+	var failed []string
+	for _, d := range details.Sorted() {
+		if d.Err != nil {
+			failed = append(failed, describeFailure(d.Topic, d.Err, ""))
+		}
+	}
+	return failures("consume", failed)
+}
+
+// endsNow are the offsets that --exit-at-end has to reach, only of partitions
+// that hold something.
+func endsNow(ctx context.Context, client *kgo.Client, topics []string) (map[string]map[int32]int64, error) {
+	adm := kadm.NewClient(client)
+	starts, err := adm.ListStartOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("consume: list start offsets: %w", err)
+	}
+	ends, err := adm.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("consume: list end offsets: %w", err)
+	}
+	out := map[string]map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		start, ok := starts.Lookup(o.Topic, o.Partition)
+		if o.Err != nil || !ok || o.Offset <= start.Offset {
+			return
+		}
+		if out[o.Topic] == nil {
+			out[o.Topic] = map[int32]int64{}
+		}
+		out[o.Topic][o.Partition] = o.Offset
+	})
+	return out, nil
+}
+
+func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, group bool) error {
+	for !p.done() {
+		fetches := client.PollFetches(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if err := fetchError(fetches); err != nil {
+			return err
+		}
+		for it := fetches.RecordIter(); !it.Done() && !p.done(); {
+			r := it.Next()
+			if err := p.print(r); err != nil {
+				return err
+			}
+			if group {
+				client.MarkCommitRecords(r)
+			}
+		}
+		if err := p.w.Flush(); err != nil {
+			return err
+		}
+	}
+	if group {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+		defer cancel()
+		if err := client.CommitMarkedOffsets(end); err != nil {
+			return fmt.Errorf("consume: commit: %w", err)
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && !p.done() && (p.limit > 0 || p.ends != nil) {
+		return fmt.Errorf("consume: timed out after %s", plural(p.printed, "record"))
+	}
+	return nil
+}
+
+// fetchError is the first error that will not go away by itself.
+func fetchError(fetches kgo.Fetches) error {
+	for _, e := range fetches.Errors() {
+		if errors.Is(e.Err, context.Canceled) || errors.Is(e.Err, context.DeadlineExceeded) {
+			continue
+		}
+		return fmt.Errorf("consume: %s", describeFailure(fmt.Sprintf("%s partition %d", e.Topic, e.Partition), e.Err, ""))
+	}
+	return nil
+}
+
+// printer writes records and knows when there are enough.
+type printer struct {
+	w                            *bufio.Writer
+	json, keys, offsets, headers bool
+	limit, printed               int
+	// ends, when not nil, are the offsets still to reach.
+	ends map[string]map[int32]int64
+}
+
+func (p *printer) done() bool {
+	return p.limit > 0 && p.printed >= p.limit || p.ends != nil && len(p.ends) == 0
+}
+
+func (p *printer) print(r *kgo.Record) error {
+	p.printed++
+	if end, ok := p.ends[r.Topic][r.Partition]; ok && r.Offset+1 >= end {
+		delete(p.ends[r.Topic], r.Partition)
+		if len(p.ends[r.Topic]) == 0 {
+			delete(p.ends, r.Topic)
+		}
+	}
+	if p.json {
+		return p.printJSON(r)
+	}
+	return p.printText(r)
+}
+
+func (p *printer) printText(r *kgo.Record) error {
+	if p.offsets {
+		fmt.Fprintf(p.w, "%s-%d@%d\t", r.Topic, r.Partition, r.Offset)
+	}
+	if p.headers {
+		for i, h := range r.Headers {
+			if i > 0 {
+				p.w.WriteByte(',')
+			}
+			fmt.Fprintf(p.w, "%s=%s", h.Key, h.Value)
+		}
+		p.w.WriteByte('\t')
+	}
+	if p.keys {
+		p.w.Write(r.Key)
+		p.w.WriteByte('\t')
+	}
+	p.w.Write(r.Value)
+	return p.w.WriteByte('\n')
+}
+
+// recordView is one record of -o json. Bytes that are not UTF-8 come as base64
+// in the *_base64 fields; null stays null.
+type recordView struct {
+	Topic       string       `json:"topic"`
+	Partition   int32        `json:"partition"`
+	Offset      int64        `json:"offset"`
+	Timestamp   string       `json:"timestamp"`
+	Key         *string      `json:"key"`
+	KeyBase64   string       `json:"key_base64,omitempty"`
+	Value       *string      `json:"value"`
+	ValueBase64 string       `json:"value_base64,omitempty"`
+	Headers     []headerView `json:"headers,omitempty"`
+}
+
+type headerView struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (p *printer) printJSON(r *kgo.Record) error {
+	v := recordView{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UTC().Format(time.RFC3339Nano)}
+	v.Key, v.KeyBase64 = jsonText(r.Key)
+	v.Value, v.ValueBase64 = jsonText(r.Value)
+	for _, h := range r.Headers {
+		v.Headers = append(v.Headers, headerView{h.Key, string(h.Value)})
+	}
+	return json.NewEncoder(p.w).Encode(v)
+}
+
+func jsonText(b []byte) (text *string, b64 string) {
+	if b == nil {
+		return nil, ""
+	}
+	if !utf8.Valid(b) {
+		return nil, base64.StdEncoding.EncodeToString(b)
+	}
+	s := string(b)
+	return &s, ""
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/urfave/cli/v2"
+)
+
+// maxLineBytes bounds one line of input; a record may not be larger anyway by
+// default.
+const maxLineBytes = 16 << 20
+
+func produceCommand() *cli.Command {
+	return &cli.Command{
+		Name: "produce", Usage: "send records: each line of standard input, or each argument", ArgsUsage: "TOPIC [VALUE...]", Action: produce,
+		Description: "Without values, every line of standard input is one record.\n" +
+			"With --key-separator, what stands before the separator is the key.",
+		Flags: clientFlags(
+			&cli.StringFlag{Name: "key", Aliases: []string{"k"}, Usage: "key of every record"},
+			&cli.StringFlag{Name: "key-separator", Aliases: []string{"K"}, Usage: "split each line into key and value at `SEP`"},
+			&cli.StringSliceFlag{Name: "header", Aliases: []string{"H"}, Usage: "header `NAME=VALUE` on every record; may be repeated"},
+			&cli.IntFlag{Name: "partition", Aliases: []string{"p"}, Value: -1, Usage: "partition; -1 lets the key decide"},
+			&cli.StringFlag{Name: "acks", Value: "all", Usage: "what counts as sent: all, 1 or 0"},
+			&cli.StringFlag{Name: "compression", Aliases: []string{"z"}, Value: "none", Usage: "none, gzip, snappy, lz4 or zstd"},
+			&cli.BoolFlag{Name: "tombstone", Usage: "send a null value (needs --key and no values)"},
+		),
+	}
+}
+
+func produce(c *cli.Context) error {
+	args, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	opts, err := produceOptions(c)
+	if err != nil {
+		return err
+	}
+	topic, values := args[0], args[1:]
+	headers, err := recordHeaders(c.StringSlice("header"))
+	if err != nil {
+		return err
+	}
+	if _, err := asJSON(c); err != nil {
+		return err
+	}
+	client, err := newClient(c, append(opts, kgo.DefaultProduceTopic(topic))...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, stop := untilInterrupted(c.Context)
+	defer stop()
+	s := &sender{ctx: ctx, client: client, headers: headers, partition: int32(c.Int("partition")), separator: c.String("key-separator")}
+	if c.IsSet("key") {
+		s.key = []byte(c.String("key"))
+	}
+	if err := s.sendAll(c, values); err != nil {
+		return err
+	}
+	return s.finish(c, topic)
+}
+
+func produceOptions(c *cli.Context) ([]kgo.Opt, error) {
+	opts := []kgo.Opt{kgo.AllowAutoTopicCreation(), kgo.MaxBufferedRecords(100_000), kgo.ProducerBatchMaxBytes(1_000_000)}
+	switch v := c.String("acks"); v {
+	case "all", "-1":
+		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()))
+	case "1":
+		opts = append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
+	case "0":
+		opts = append(opts, kgo.RequiredAcks(kgo.NoAck()), kgo.DisableIdempotentWrite())
+	default:
+		return nil, usagef("--acks %q: want all, 1 or 0", v)
+	}
+	codecs := map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+	}
+	codec, ok := codecs[c.String("compression")]
+	if !ok {
+		return nil, usagef("--compression %q: want none, gzip, snappy, lz4 or zstd", c.String("compression"))
+	}
+	opts = append(opts, kgo.ProducerBatchCompression(codec))
+	if c.Int("partition") >= 0 {
+		opts = append(opts, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	}
+	return opts, nil
+}
+
+func recordHeaders(list []string) ([]kgo.RecordHeader, error) {
+	var headers []kgo.RecordHeader
+	for _, h := range list {
+		k, v, ok := strings.Cut(h, "=")
+		if !ok || k == "" {
+			return nil, usagef("--header %q: want NAME=VALUE", h)
+		}
+		headers = append(headers, kgo.RecordHeader{Key: k, Value: []byte(v)})
+	}
+	return headers, nil
+}
+
+// sender turns lines into records and remembers the first failure.
+type sender struct {
+	ctx       context.Context
+	client    *kgo.Client
+	key       []byte
+	headers   []kgo.RecordHeader
+	partition int32
+	separator string
+
+	sent   atomic.Int64
+	failed atomic.Pointer[error]
+}
+
+func (s *sender) sendAll(c *cli.Context, values []string) error {
+	switch {
+	case c.Bool("tombstone"):
+		if s.key == nil || len(values) > 0 {
+			return usagef("produce --tombstone: give --key and no value")
+		}
+		s.send(&kgo.Record{Key: s.key})
+		return nil
+	case len(values) > 0:
+		for _, v := range values {
+			s.sendLine(v)
+		}
+		return nil
+	}
+	return s.sendLines(c, c.App.Reader)
+}
+
+func (s *sender) sendLines(c *cli.Context, in io.Reader) error {
+	if f, ok := in.(*os.File); ok && isTerminal(f) {
+		fmt.Fprintln(c.App.ErrWriter, "Each line is a record; Ctrl-D ends.")
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
+	for lines.Scan() && s.ctx.Err() == nil && s.failed.Load() == nil {
+		s.sendLine(lines.Text())
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("read standard input: a line is longer than %s", sizeText(maxLineBytes))
+	}
+	return lines.Err()
+}
+
+func (s *sender) sendLine(line string) {
+	r := &kgo.Record{Key: s.key, Value: []byte(line)}
+	if s.separator != "" {
+		if k, v, ok := strings.Cut(line, s.separator); ok {
+			r.Key, r.Value = []byte(k), []byte(v)
+		}
+	}
+	s.send(r)
+}
+
+func (s *sender) send(r *kgo.Record) {
+	r.Headers, r.Partition = s.headers, max(s.partition, 0)
+	s.client.Produce(s.ctx, r, func(_ *kgo.Record, err error) {
+		if err != nil {
+			s.failed.CompareAndSwap(nil, &err)
+			return
+		}
+		s.sent.Add(1)
+	})
+}
+
+// finish waits for the acknowledgements and says how many records were sent.
+func (s *sender) finish(c *cli.Context, topic string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), commandTimeout)
+	defer cancel()
+	flushErr := s.client.Flush(ctx)
+	result := map[string]any{"topic": topic, "records": s.sent.Load()}
+	if failed := s.failed.Load(); failed != nil {
+		return fmt.Errorf("produce: %s, after %s", describeFailure(topic, *failed, ""), plural(int(s.sent.Load()), "acknowledged record"))
+	}
+	if flushErr != nil {
+		return fmt.Errorf("produce: %w, after %s", flushErr, plural(int(s.sent.Load()), "acknowledged record"))
+	}
+	return show(c, result, func(io.Writer) error {
+		_, err := fmt.Fprintf(c.App.ErrWriter, "Sent %s to %s.\n", plural(int(s.sent.Load()), "record"), topic)
+		return err
+	})
+}
+
+// isTerminal says whether f is a person's terminal.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

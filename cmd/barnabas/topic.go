@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/urfave/cli/v2"
+)
+
+func topicCommand() *cli.Command {
+	return &cli.Command{
+		Name: "topic", Usage: "create, list, describe, alter and delete topics",
+		Subcommands: []*cli.Command{
+			{
+				Name: "create", Usage: "create topics", ArgsUsage: "TOPIC...", Action: topicCreate,
+				Flags: clientFlags(
+					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Value: -1, Usage: "number of partitions; -1 is the broker's num.partitions"},
+					&cli.IntFlag{Name: "replication-factor", Aliases: []string{"r"}, Value: -1, Usage: "copies of each partition; -1 is the broker's default"},
+					&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "topic setting `KEY=VALUE`; may be repeated"},
+					&cli.BoolFlag{Name: "if-not-exists", Usage: "an existing topic is no error"},
+				),
+			},
+			{
+				Name: "list", Usage: "list topics", Action: topicList,
+				Flags: clientFlags(&cli.BoolFlag{Name: "internal", Usage: "show internal topics too"}),
+			},
+			{
+				Name: "describe", Usage: "show partitions, offsets, size and settings", ArgsUsage: "TOPIC...", Action: topicDescribe,
+				Flags: clientFlags(),
+			},
+			{
+				Name: "alter", Usage: "add partitions or change settings", ArgsUsage: "TOPIC", Action: topicAlter,
+				Flags: clientFlags(
+					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Usage: "new number of partitions"},
+					&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "set `KEY=VALUE`; may be repeated"},
+					&cli.StringSliceFlag{Name: "unset", Usage: "return `KEY` to its default; may be repeated"},
+				),
+			},
+			{
+				Name: "delete", Usage: "delete topics and their data", ArgsUsage: "TOPIC...", Action: topicDelete,
+				Flags: clientFlags(&cli.BoolFlag{Name: "if-exists", Usage: "a missing topic is no error"}),
+			},
+		},
+	}
+}
+
+// names are the command's arguments, at least one.
+func names(c *cli.Context, noun string) ([]string, error) {
+	if c.NArg() == 0 {
+		return nil, usagef("%s: name at least one %s", c.Command.FullName(), noun)
+	}
+	for _, a := range c.Args().Slice() {
+		if strings.HasPrefix(a, "-") {
+			return nil, usagef("%s: put the flag %s before the %s", c.Command.FullName(), a, noun)
+		}
+	}
+	return c.Args().Slice(), nil
+}
+
+func keyValues(list []string) (map[string]*string, error) {
+	out := map[string]*string{}
+	for _, kv := range list {
+		k, v, ok := strings.Cut(kv, "=")
+		if !ok || k == "" {
+			return nil, usagef("--config %q: want KEY=VALUE, for example retention.ms=3600000", kv)
+		}
+		out[k] = &v
+	}
+	return out, nil
+}
+
+func topicCreate(c *cli.Context) error {
+	topics, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	configs, err := keyValues(c.StringSlice("config"))
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		responses, err := adm.CreateTopics(ctx, int32(c.Int("partitions")), int16(c.Int("replication-factor")), configs, topics...)
+		if err != nil {
+			return fmt.Errorf("create %s: %w", strings.Join(topics, ", "), err)
+		}
+		var failed []string
+		made := newTable("TOPIC", "PARTITIONS", "REPLICAS", "ID")
+		for _, r := range responses.Sorted() {
+			switch {
+			case r.Err == nil:
+				made.add(r.Topic, r.NumPartitions, r.ReplicationFactor, r.ID)
+			case c.Bool("if-not-exists") && kadmCode(r.Err) == "TOPIC_ALREADY_EXISTS":
+				made.add(r.Topic, "-", "-", "exists already")
+			default:
+				failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
+			}
+		}
+		if len(made.rows) > 0 {
+			if err := show(c, responses.Sorted(), made.print); err != nil {
+				return err
+			}
+		}
+		return failures("create", failed)
+	})
+}
+
+func topicList(c *cli.Context) error {
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		list := adm.ListTopics
+		if c.Bool("internal") {
+			list = adm.ListTopicsWithInternal
+		}
+		details, err := list(ctx)
+		if err != nil {
+			return fmt.Errorf("list topics: %w", err)
+		}
+		type row struct {
+			Topic      string `json:"topic"`
+			Partitions int    `json:"partitions"`
+			Replicas   int    `json:"replicas"`
+			ID         string `json:"id"`
+		}
+		rows := []row{}
+		t := newTable("TOPIC", "PARTITIONS", "REPLICAS")
+		for _, d := range details.Sorted() {
+			rows = append(rows, row{d.Topic, len(d.Partitions), d.Partitions.NumReplicas(), d.ID.String()})
+			t.add(d.Topic, len(d.Partitions), d.Partitions.NumReplicas())
+		}
+		return show(c, rows, func(w io.Writer) error {
+			if len(rows) == 0 {
+				_, err := fmt.Fprintln(w, "No topics yet. `barnabas topic create NAME` makes one, and so does producing to a new name.")
+				return err
+			}
+			return t.print(w)
+		})
+	})
+}
+
+func topicAlter(c *cli.Context) error {
+	topics, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	set, err := keyValues(c.StringSlice("config"))
+	if err != nil {
+		return err
+	}
+	if !c.IsSet("partitions") && len(set) == 0 && len(c.StringSlice("unset")) == 0 {
+		return usagef("topic alter: say what to change with --partitions, --config or --unset")
+	}
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		var failed []string
+		if c.IsSet("partitions") {
+			responses, err := adm.UpdatePartitions(ctx, c.Int("partitions"), topics...)
+			if err != nil {
+				return fmt.Errorf("add partitions: %w", err)
+			}
+			for _, r := range responses.Sorted() {
+				if r.Err != nil {
+					failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
+				}
+			}
+		}
+		changes := configChanges(set, c.StringSlice("unset"))
+		if len(changes) > 0 && len(failed) == 0 {
+			responses, err := adm.AlterTopicConfigs(ctx, changes, topics...)
+			if err != nil {
+				return fmt.Errorf("change settings: %w", err)
+			}
+			for _, r := range responses {
+				if r.Err != nil {
+					failed = append(failed, describeFailure(r.Name, r.Err, r.ErrMessage))
+				}
+			}
+		}
+		if err := failures("alter", failed); err != nil {
+			return err
+		}
+		return show(c, map[string]any{"altered": topics}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "Altered %s.\n", strings.Join(topics, ", "))
+			return err
+		})
+	})
+}
+
+func configChanges(set map[string]*string, unset []string) []kadm.AlterConfig {
+	var changes []kadm.AlterConfig
+	for k, v := range set {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: k, Value: v})
+	}
+	for _, k := range unset {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.DeleteConfig, Name: k})
+	}
+	sort.Slice(changes, func(i, j int) bool { return changes[i].Name < changes[j].Name })
+	return changes
+}
+
+func topicDelete(c *cli.Context) error {
+	topics, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		responses, err := adm.DeleteTopics(ctx, topics...)
+		if err != nil {
+			return fmt.Errorf("delete: %w", err)
+		}
+		var failed, deleted []string
+		for _, r := range responses.Sorted() {
+			switch {
+			case r.Err == nil:
+				deleted = append(deleted, r.Topic)
+			case c.Bool("if-exists") && kadmCode(r.Err) == "UNKNOWN_TOPIC_OR_PARTITION":
+			default:
+				failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
+			}
+		}
+		err = show(c, map[string]any{"deleted": deleted}, func(w io.Writer) error {
+			if len(deleted) == 0 {
+				return nil
+			}
+			_, err := fmt.Fprintf(w, "Deleted %s.\n", strings.Join(deleted, ", "))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return failures("delete", failed)
+	})
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/urfave/cli/v2"
+)
+
+// topicView is what `topic describe` shows of one topic.
+type topicView struct {
+	Topic      string            `json:"topic"`
+	ID         string            `json:"id"`
+	Internal   bool              `json:"internal"`
+	SizeBytes  int64             `json:"size_bytes"`
+	Settings   map[string]string `json:"settings"` // those that differ from the broker's
+	Partitions []partitionView   `json:"partitions"`
+}
+
+type partitionView struct {
+	Partition   int32   `json:"partition"`
+	Leader      int32   `json:"leader"`
+	LeaderEpoch int32   `json:"leader_epoch"`
+	Replicas    []int32 `json:"replicas"`
+	ISR         []int32 `json:"isr"`
+	StartOffset int64   `json:"start_offset"`
+	EndOffset   int64   `json:"end_offset"`
+	SizeBytes   int64   `json:"size_bytes"`
+}
+
+func topicDescribe(c *cli.Context) error {
+	topics, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		views, err := describeTopics(ctx, adm, topics)
+		if err != nil {
+			return err
+		}
+		return show(c, views, func(w io.Writer) error { return printTopics(w, views) })
+	})
+}
+
+func describeTopics(ctx context.Context, adm *kadm.Client, topics []string) ([]topicView, error) {
+	details, err := adm.ListTopicsWithInternal(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	var failed []string
+	for _, d := range details.Sorted() {
+		if d.Err != nil {
+			failed = append(failed, describeFailure(d.Topic, d.Err, ""))
+		}
+	}
+	if err := failures("describe", failed); err != nil {
+		return nil, err
+	}
+	starts, err := adm.ListStartOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("describe: list start offsets: %w", err)
+	}
+	ends, err := adm.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("describe: list end offsets: %w", err)
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("describe: settings: %w", err)
+	}
+	dirs, err := adm.DescribeAllLogDirs(ctx, details.TopicsSet())
+	if err != nil {
+		return nil, fmt.Errorf("describe: log dirs: %w", err)
+	}
+	var views []topicView
+	for _, d := range details.Sorted() {
+		v := topicView{Topic: d.Topic, ID: d.ID.String(), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
+		for _, p := range d.Partitions.Sorted() {
+			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: p.Replicas, ISR: p.ISR, StartOffset: -1, EndOffset: -1}
+			if o, ok := starts.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
+				pv.StartOffset = o.Offset
+			}
+			if o, ok := ends.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
+				pv.EndOffset = o.Offset
+			}
+			pv.SizeBytes = sizeOf(dirs, d.Topic, p.Partition)
+			v.SizeBytes += pv.SizeBytes
+			v.Partitions = append(v.Partitions, pv)
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// ownSettings are the settings that were set on the topic itself.
+func ownSettings(all kadm.ResourceConfigs, topic string) map[string]string {
+	own := map[string]string{}
+	rc, err := all.On(topic, nil)
+	if err != nil {
+		return own
+	}
+	for _, cfg := range rc.Configs {
+		if cfg.Source == kmsg.ConfigSourceDynamicTopicConfig {
+			own[cfg.Key] = cfg.MaybeValue()
+		}
+	}
+	return own
+}
+
+func printTopics(w io.Writer, views []topicView) error {
+	for i, v := range views {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s  id %s, %s, %s\n", v.Topic, v.ID, plural(len(v.Partitions), "partition"), sizeText(v.SizeBytes))
+		for _, k := range sortedKeys(v.Settings) {
+			fmt.Fprintf(w, "  %s=%s\n", k, v.Settings[k])
+		}
+		t := newTable("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE")
+		for _, p := range v.Partitions {
+			t.add(p.Partition, p.Leader, p.LeaderEpoch, ids(p.Replicas), ids(p.ISR), p.StartOffset, p.EndOffset, sizeText(p.SizeBytes))
+		}
+		if err := t.print(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sizeOf adds up a partition's bytes over all replicas.
+func sizeOf(all kadm.DescribedAllLogDirs, topic string, partition int32) int64 {
+	var sum int64
+	for _, dirs := range all {
+		for _, dir := range dirs {
+			if p, ok := dir.Topics.Lookup(topic, partition); ok {
+				sum += p.Size
+			}
+		}
+	}
+	return sum
+}
