@@ -2,7 +2,6 @@ package batch
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/barnabas-mq/barnabas/internal/invariant"
 )
@@ -122,18 +121,4 @@ func (b *Builder) writeHeader(v View) {
 	be.PutUint32(v[posBaseSequence:], uint32(p.BaseSequence))
 	be.PutUint32(v[posNumRecords:], uint32(b.n))
 	v.updateCRC()
-}
-
-func compressInto(w *appendWriter, codec Codec, level int, plain []byte) error {
-	c, err := newCompressor(codec, level, w)
-	if err != nil {
-		return fmt.Errorf("compress with %v: %w", codec, err)
-	}
-	if _, err := c.Write(plain); err != nil {
-		return fmt.Errorf("compress with %v: %w", codec, err)
-	}
-	if err := c.Close(); err != nil {
-		return fmt.Errorf("compress with %v: %w", codec, err)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -26,30 +27,61 @@ func (w *appendWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-type nopCloser struct{ io.Writer }
+// compressor is a reusable writer of one codec and level.
+type compressor struct {
+	resetWriter
+	level int
+}
 
-func (nopCloser) Close() error { return nil }
+type resetWriter interface {
+	io.WriteCloser
+	Reset(w io.Writer)
+}
 
-// newCompressor compresses into dst. Level 0 is the codec's default; other
-// levels are those of compression.gzip.level, compression.lz4.level and
-// compression.zstd.level.
-func newCompressor(codec Codec, level int, dst io.Writer) (io.WriteCloser, error) {
+var compressors [Zstd + 1]sync.Pool
+
+// openCompressor starts compressing into dst; put must follow. Level 0 is the
+// codec's default; other levels are those of compression.gzip.level,
+// compression.lz4.level and compression.zstd.level.
+func openCompressor(codec Codec, level int, dst io.Writer) (*compressor, error) {
+	if !codec.Known() {
+		return nil, fmt.Errorf("%v can't compress", codec)
+	}
+	if c, _ := compressors[codec].Get().(*compressor); c != nil && c.level == level {
+		c.Reset(dst)
+		return c, nil
+	}
+	w, err := newWriter(codec, level, dst)
+	return &compressor{w, level}, err
+}
+
+func (c *compressor) put(codec Codec) {
+	c.Reset(nil)
+	compressors[codec].Put(c)
+}
+
+func newWriter(codec Codec, level int, dst io.Writer) (resetWriter, error) {
 	switch codec {
-	case None:
-		return nopCloser{dst}, nil
 	case Gzip:
 		return newGzipWriter(level, dst)
 	case Snappy:
-		return newSnappyWriter(dst)
+		w := &snappyWriter{pending: make([]byte, 0, xerialBlock)}
+		w.Reset(dst)
+		return w, nil
 	case LZ4:
 		return newLZ4Writer(level, dst)
 	case Zstd:
 		return newZstdWriter(level, dst)
 	}
-	return nil, fmt.Errorf("%v can't compress", codec)
+	return &plainWriter{dst}, nil
 }
 
-func newGzipWriter(level int, dst io.Writer) (io.WriteCloser, error) {
+type plainWriter struct{ io.Writer }
+
+func (w *plainWriter) Reset(dst io.Writer) { w.Writer = dst }
+func (w *plainWriter) Close() error        { return nil }
+
+func newGzipWriter(level int, dst io.Writer) (resetWriter, error) {
 	if level < gzip.BestSpeed || level > gzip.BestCompression {
 		level = gzip.DefaultCompression
 	}
@@ -58,7 +90,7 @@ func newGzipWriter(level int, dst io.Writer) (io.WriteCloser, error) {
 
 // newLZ4Writer writes frames as Kafka's clients do: independent blocks of
 // 64 KiB without checksums.
-func newLZ4Writer(level int, dst io.Writer) (io.WriteCloser, error) {
+func newLZ4Writer(level int, dst io.Writer) (resetWriter, error) {
 	w := lz4.NewWriter(dst)
 	compression := lz4.Fast
 	if level > 0 {
@@ -69,11 +101,39 @@ func newLZ4Writer(level int, dst io.Writer) (io.WriteCloser, error) {
 	return w, err
 }
 
-func newZstdWriter(level int, dst io.Writer) (io.WriteCloser, error) {
+func newZstdWriter(level int, dst io.Writer) (resetWriter, error) {
 	speed := zstd.SpeedDefault
 	if level != 0 {
 		speed = zstd.EncoderLevelFromZstd(level)
 	}
 	return zstd.NewWriter(dst, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(zstdWriteWindow), zstd.WithEncoderLevel(speed))
+}
+
+// compressInto appends plain to w, compressed.
+func compressInto(w *appendWriter, codec Codec, level int, plain []byte) error {
+	return compressWith(w, codec, level, func(c io.Writer) error {
+		_, err := c.Write(plain)
+		return err
+	})
+}
+
+// compressFrom appends everything that r gives to w, compressed.
+func compressFrom(w *appendWriter, codec Codec, level int, r io.Reader) error {
+	return compressWith(w, codec, level, func(c io.Writer) error {
+		_, err := io.Copy(c, r)
+		return err
+	})
+}
+
+func compressWith(w *appendWriter, codec Codec, level int, write func(io.Writer) error) error {
+	c, err := openCompressor(codec, level, w)
+	if err != nil {
+		return err
+	}
+	defer c.put(codec)
+	if err := write(c); err != nil {
+		return err
+	}
+	return c.Close()
 }

@@ -116,17 +116,24 @@ func snappyWorkingBytes(src []byte) int {
 // snappyWriter writes xerial framing.
 type snappyWriter struct {
 	dst     io.Writer
+	started bool
 	pending []byte
 	block   []byte
 }
 
-func newSnappyWriter(dst io.Writer) (*snappyWriter, error) {
+// Reset starts another stream.
+func (s *snappyWriter) Reset(dst io.Writer) {
+	s.dst, s.pending, s.started = dst, s.pending[:0], false
+}
+
+func (s *snappyWriter) start() error {
 	header := make([]byte, xerialHeaderSize)
 	copy(header, xerialMagic)
 	binary.BigEndian.PutUint32(header[8:], 1)
 	binary.BigEndian.PutUint32(header[12:], 1)
-	_, err := dst.Write(header)
-	return &snappyWriter{dst: dst, pending: make([]byte, 0, xerialBlock)}, err
+	s.started = true
+	_, err := s.dst.Write(header)
+	return err
 }
 
 func (s *snappyWriter) Write(p []byte) (int, error) {
@@ -146,6 +153,11 @@ func (s *snappyWriter) Write(p []byte) (int, error) {
 }
 
 func (s *snappyWriter) flush() error {
+	if !s.started {
+		if err := s.start(); err != nil {
+			return err
+		}
+	}
 	if len(s.pending) == 0 {
 		return nil
 	}
