@@ -1,0 +1,250 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// eachRequest calls fn with a fresh request of every API and version.
+func eachRequest(fn func(req kmsg.Request)) {
+	for key := int16(0); key <= kmsg.MaxKey; key++ {
+		probe := kmsg.RequestForKey(key)
+		if probe == nil {
+			continue
+		}
+		for v := int16(0); v <= probe.MaxVersion(); v++ {
+			req := kmsg.RequestForKey(key)
+			req.SetVersion(v)
+			fn(req)
+		}
+	}
+}
+
+// frameOf encodes a request as a client does, without the size.
+func frameOf(req kmsg.Request, correlation int32, clientID string) []byte {
+	f := kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
+	return f.AppendRequest(nil, req, correlation)[4:]
+}
+
+func TestHeaderOfEveryVersion(t *testing.T) {
+	eachRequest(func(req kmsg.Request) {
+		frame := frameOf(req, 77, "me")
+		if req.Key() == 7 && req.GetVersion() == 0 {
+			return // ControlledShutdown v0 alone has no client id
+		}
+		h, body, err := ParseHeader(frame)
+		want := Header{Key: req.Key(), Version: req.GetVersion(), CorrelationID: 77, ClientID: "me"}
+		if err != nil || h != want {
+			t.Fatalf("key %d v%d: header %+v, %v", req.Key(), req.GetVersion(), h, err)
+		}
+		if !bytes.Equal(body, req.AppendTo(nil)) {
+			t.Errorf("key %d v%d: the body is %x, want %x", req.Key(), req.GetVersion(), body, req.AppendTo(nil))
+		}
+		if _, err := DecodeRequest(h, append(bytes.Clone(body), 1, 2, 3)); err != nil {
+			t.Errorf("key %d v%d with bytes behind it: %v", req.Key(), req.GetVersion(), err)
+		}
+	})
+}
+
+func TestHeaderFaults(t *testing.T) {
+	good := frameOf(kmsg.NewPtrMetadataRequest(), 1, "client")
+	flexible := func(tags ...byte) []byte {
+		b := []byte{0, 3, 0, 12, 0, 0, 0, 1, 0xff, 0xff}
+		return append(b, tags...)
+	}
+	for _, tc := range []struct {
+		name  string
+		frame []byte
+		ok    bool
+	}{
+		{"whole", good, true},
+		{"empty", nil, false},
+		{"no client id", good[:8], false},
+		{"client id cut", good[:12], false},
+		{"null client id", flexible(0), true},
+		{"one tag", flexible(1, 5, 2, 9, 9), true},
+		{"tag count cut", flexible(), false},
+		{"tag count lies", flexible(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), false},
+		{"tag size lies", flexible(1, 5, 3, 9, 9), false},
+		{"tag size overflows", flexible(1, 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), false},
+		{"key beyond all", []byte{0x7f, 0xff, 0, 0, 0, 0, 0, 1, 0, 0}, true},
+		{"negative key", []byte{0xff, 0xff, 0, 0, 0, 0, 0, 1, 0, 0}, true},
+	} {
+		if _, _, err := ParseHeader(tc.frame); (err == nil) != tc.ok {
+			t.Errorf("%s: error %v", tc.name, err)
+		}
+	}
+}
+
+func TestClientIDIsReused(t *testing.T) {
+	frame := frameOf(kmsg.NewPtrMetadataRequest(), 1, "client")
+	id := "client"
+	allocs := testing.AllocsPerRun(100, func() {
+		h, _, err := ParseHeaderReusing(frame, id)
+		if err != nil || h.ClientID != id {
+			t.Fatalf("header %+v, %v", h, err)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	if h, _, _ := ParseHeaderReusing(frame, "other"); h.ClientID != "client" {
+		t.Errorf("client id %q", h.ClientID)
+	}
+}
+
+func TestResponseFrames(t *testing.T) {
+	eachRequest(func(req kmsg.Request) {
+		h := Header{Key: req.Key(), Version: req.GetVersion(), CorrelationID: 0x01020304}
+		frame := AppendResponse([]byte{9}, h, req.ResponseKind())[1:]
+		if size := int(binary.BigEndian.Uint32(frame)); size != len(frame)-4 {
+			t.Fatalf("key %d v%d: size %d of %d bytes", h.Key, h.Version, size, len(frame))
+		}
+		body := frame[8:]
+		if req.IsFlexible() && h.Key != ApiVersionsKey {
+			if body[0] != 0 {
+				t.Fatalf("key %d v%d: no tags in the header", h.Key, h.Version)
+			}
+			body = body[1:]
+		}
+		resp := req.ResponseKind()
+		if err := resp.ReadFrom(body); err != nil {
+			t.Fatalf("key %d v%d: %v", h.Key, h.Version, err)
+		}
+	})
+}
+
+func TestDecodeRefusesUnknownKeysAndVersions(t *testing.T) {
+	for _, h := range []Header{{Key: -1}, {Key: kmsg.MaxKey + 1}, {Key: 3, Version: -1}, {Key: 3, Version: 99}} {
+		if _, err := DecodeRequest(h, make([]byte, 100)); err == nil {
+			t.Errorf("%+v was decoded", h)
+		}
+	}
+}
+
+// fill puts n elements into every slice of structs, strings and numbers that v
+// reaches, and tags many fields into every struct at the given depth.
+func fill(v reflect.Value, depth, n, tags int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		fill(v.Elem(), depth, n, tags)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if t, ok := v.Field(i).Addr().Interface().(*kmsg.Tags); ok {
+				for k := range tags {
+					t.Set(uint32(1000+k), nil)
+				}
+				continue
+			}
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), depth, n, tags)
+			}
+		}
+	case reflect.Slice:
+		count := n
+		if depth == 0 || v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), count, count))
+		if v.Type().Elem().Kind() == reflect.Struct {
+			for i := range count {
+				fill(v.Index(i), depth-1, n, tags)
+			}
+		}
+	}
+}
+
+func TestDecodedBytesIsAnUpperBound(t *testing.T) {
+	worst := 0.0
+	eachRequest(func(req kmsg.Request) {
+		for _, shape := range []struct{ depth, n, tags int }{{1, 4000, 0}, {2, 60, 0}, {3, 15, 0}, {0, 0, 4000}, {1, 100, 20}, {1, 600, 1}} {
+			full := kmsg.RequestForKey(req.Key())
+			full.SetVersion(req.GetVersion())
+			fill(reflect.ValueOf(full), shape.depth, shape.n, shape.tags)
+			body := full.AppendTo(nil)
+			if len(body) < 512 {
+				continue
+			}
+			h := Header{Key: req.Key(), Version: req.GetVersion()}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := DecodeRequest(h, body)
+			runtime.ReadMemStats(&after)
+			if err != nil {
+				t.Fatalf("key %d v%d: %v", h.Key, h.Version, err)
+			}
+			used := int(after.TotalAlloc - before.TotalAlloc)
+			if f := float64(used) / float64(len(body)); f > worst {
+				worst = f
+				t.Logf("%s v%d %+v: %d bytes became %d, %.1f times", Name(h.Key), h.Version, shape, len(body), used, f)
+			}
+			if used > DecodedBytes(h, body) {
+				t.Errorf("%s v%d %+v: %d bytes became %d, estimate %d", Name(h.Key), h.Version, shape, len(body), used, DecodedBytes(h, body))
+			}
+		}
+	})
+}
+
+func TestProduceRecordsAreNotCharged(t *testing.T) {
+	req := kmsg.NewPtrProduceRequest()
+	for v := int16(0); v <= req.MaxVersion(); v++ {
+		req.SetVersion(v)
+		req.Topics = nil
+		for range 3 {
+			topic := kmsg.NewProduceRequestTopic()
+			topic.Topic = "some topic"
+			for range 2 {
+				p := kmsg.NewProduceRequestTopicPartition()
+				p.Records = make([]byte, 100_000)
+				topic.Partitions = append(topic.Partitions, p)
+			}
+			req.Topics = append(req.Topics, topic)
+		}
+		body := req.AppendTo(nil)
+		if got := produceRecordBytes(v, body); got != 600_000 {
+			t.Errorf("v%d: %d bytes of records", v, got)
+		}
+		for cut := 0; cut < 200; cut++ {
+			if got := produceRecordBytes(v, body[:cut]); got != 0 {
+				t.Errorf("v%d cut at %d: %d bytes of records", v, cut, got)
+			}
+		}
+	}
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	eachRequest(func(req kmsg.Request) {
+		f.Add(frameOf(req, 5, "fuzz"))
+		fill(reflect.ValueOf(req), 3, 2, 1)
+		f.Add(frameOf(req, 5, "fuzz"))
+	})
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		h, body, err := ParseHeader(frame)
+		if err != nil {
+			return
+		}
+		if DecodedBytes(h, body) < 0 {
+			t.Fatal("a negative estimate")
+		}
+		req, err := DecodeRequest(h, body)
+		if err != nil {
+			return
+		}
+		// What was decoded can be encoded, and means the same again.
+		again, err := DecodeRequest(h, req.AppendTo(nil))
+		if err != nil {
+			t.Fatalf("key %d v%d: %v", h.Key, h.Version, err)
+		}
+		if a, b := req.AppendTo(nil), again.AppendTo(nil); !bytes.Equal(a, b) {
+			t.Fatalf("key %d v%d: %x, then %x", h.Key, h.Version, a, b)
+		}
+	})
+}
