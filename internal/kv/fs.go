@@ -1,0 +1,286 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	pebblevfs "github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+const (
+	filePerm = 0o644
+	dirPerm  = 0o755
+)
+
+// adapter is pebble's file system over ours. Once it is stopped every operation
+// is an error, so that nothing that pebble still runs after a failure touches
+// the disk.
+type adapter struct {
+	fs      vfs.FS
+	stopped atomic.Pointer[error]
+	// lock is the held lock of the store's folder.
+	lock atomic.Pointer[onceCloser]
+}
+
+// stop also gives up the folder's lock: nothing is written any more.
+func (a *adapter) stop(err error) {
+	a.stopped.CompareAndSwap(nil, &err)
+	if lock := a.lock.Load(); lock != nil {
+		lock.Close()
+	}
+}
+
+// onceCloser closes once, whoever comes first.
+type onceCloser struct {
+	once sync.Once
+	c    io.Closer
+	err  error
+}
+
+func (o *onceCloser) Close() error {
+	o.once.Do(func() { o.err = o.c.Close() })
+	return o.err
+}
+
+func (a *adapter) check() error {
+	if err := a.stopped.Load(); err != nil {
+		return fmt.Errorf("store has stopped: %w", *err)
+	}
+	return nil
+}
+
+func (a *adapter) open(name string, flag int) (pebblevfs.File, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	f, err := a.fs.OpenFile(name, flag, filePerm)
+	if err != nil {
+		return nil, err
+	}
+	return &file{File: f, a: a}, nil
+}
+
+// Create makes a new file even when the name is taken: the old one may be
+// linked from elsewhere.
+func (a *adapter) Create(name string, _ pebblevfs.DiskWriteCategory) (pebblevfs.File, error) {
+	f, err := a.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := a.Remove(name); err != nil {
+		return nil, err
+	}
+	return a.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (a *adapter) Link(oldName, newName string) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	return a.fs.Link(oldName, newName)
+}
+
+func (a *adapter) Open(name string, opts ...pebblevfs.OpenOption) (pebblevfs.File, error) {
+	return a.openWith(name, os.O_RDONLY, opts)
+}
+
+func (a *adapter) OpenReadWrite(name string, _ pebblevfs.DiskWriteCategory, opts ...pebblevfs.OpenOption) (pebblevfs.File, error) {
+	return a.openWith(name, os.O_RDWR|os.O_CREATE, opts)
+}
+
+func (a *adapter) openWith(name string, flag int, opts []pebblevfs.OpenOption) (pebblevfs.File, error) {
+	f, err := a.open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	for _, opt := range opts {
+		opt.Apply(f)
+	}
+	return f, nil
+}
+
+// OpenDir gives a handle whose only use is Sync.
+func (a *adapter) OpenDir(name string) (pebblevfs.File, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if _, err := a.fs.Stat(name); err != nil {
+		return nil, err
+	}
+	return &folder{name: name, a: a}, nil
+}
+
+func (a *adapter) Remove(name string) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	return a.fs.Remove(name)
+}
+
+func (a *adapter) RemoveAll(name string) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	return a.fs.RemoveAll(name)
+}
+
+func (a *adapter) Rename(oldName, newName string) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	return a.fs.Rename(oldName, newName)
+}
+
+func (a *adapter) ReuseForWrite(oldName, newName string, _ pebblevfs.DiskWriteCategory) (pebblevfs.File, error) {
+	if err := a.Rename(oldName, newName); err != nil {
+		return nil, err
+	}
+	return a.open(newName, os.O_RDWR|os.O_CREATE)
+}
+
+func (a *adapter) MkdirAll(dir string, _ os.FileMode) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	return a.fs.MkdirAll(dir, dirPerm)
+}
+
+func (a *adapter) Lock(name string) (io.Closer, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	c, err := a.fs.Lock(name)
+	if err != nil {
+		return nil, err
+	}
+	lock := &onceCloser{c: c}
+	a.lock.Store(lock)
+	return lock, nil
+}
+
+func (a *adapter) List(dir string) ([]string, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	entries, err := a.fs.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+func (a *adapter) Stat(name string) (pebblevfs.FileInfo, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	return infoOf(a.fs.Stat(name))
+}
+
+func (a *adapter) PathBase(path string) string    { return filepath.Base(path) }
+func (a *adapter) PathJoin(elem ...string) string { return filepath.Join(elem...) }
+func (a *adapter) PathDir(path string) string     { return filepath.Dir(path) }
+func (a *adapter) Unwrap() pebblevfs.FS           { return nil }
+
+func (a *adapter) GetDiskUsage(path string) (pebblevfs.DiskUsage, error) {
+	free, total, err := a.fs.Usage(path)
+	return pebblevfs.DiskUsage{AvailBytes: free, TotalBytes: total, UsedBytes: total - min(free, total)}, err
+}
+
+// info has no device: pebble uses it only to tell two WAL folders apart.
+type info struct{ fs.FileInfo }
+
+func (info) DeviceID() pebblevfs.DeviceID { return pebblevfs.DeviceID{} }
+
+func infoOf(fi fs.FileInfo, err error) (pebblevfs.FileInfo, error) {
+	if err != nil {
+		return nil, err
+	}
+	return info{fi}, nil
+}
+
+type file struct {
+	vfs.File
+	a *adapter
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	if err := f.a.check(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.a.check(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, off)
+}
+
+func (f *file) Sync() error {
+	if err := f.a.check(); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *file) SyncData() error {
+	if err := f.a.check(); err != nil {
+		return err
+	}
+	return f.File.SyncData()
+}
+
+// SyncTo starts no write-back of its own: the kernel's is good enough for the
+// small files here.
+func (f *file) SyncTo(int64) (fullSync bool, err error) { return false, f.a.check() }
+
+func (f *file) Preallocate(offset, lengthBytes int64) error {
+	if err := f.File.Preallocate(offset, lengthBytes); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+func (f *file) Stat() (pebblevfs.FileInfo, error) { return infoOf(f.File.Stat()) }
+func (f *file) Prefetch(int64, int64) error       { return nil }
+func (f *file) Fd() uintptr                       { return pebblevfs.InvalidFd }
+
+// folder is an open folder: it can only be synced.
+type folder struct {
+	name string
+	a    *adapter
+}
+
+var errFolder = errors.New("is a folder")
+
+func (d *folder) Close() error                       { return nil }
+func (d *folder) Read([]byte) (int, error)           { return 0, errFolder }
+func (d *folder) ReadAt([]byte, int64) (int, error)  { return 0, errFolder }
+func (d *folder) Write([]byte) (int, error)          { return 0, errFolder }
+func (d *folder) WriteAt([]byte, int64) (int, error) { return 0, errFolder }
+func (d *folder) Preallocate(int64, int64) error     { return nil }
+func (d *folder) Stat() (pebblevfs.FileInfo, error)  { return d.a.Stat(d.name) }
+func (d *folder) SyncTo(int64) (bool, error)         { return false, nil }
+func (d *folder) SyncData() error                    { return d.Sync() }
+func (d *folder) Prefetch(int64, int64) error        { return nil }
+func (d *folder) Fd() uintptr                        { return pebblevfs.InvalidFd }
+
+func (d *folder) Sync() error {
+	if err := d.a.check(); err != nil {
+		return err
+	}
+	return d.a.fs.SyncDir(d.name)
+}
