@@ -1,0 +1,122 @@
+package group
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// notFoundVersion is the DescribeGroups version that tells a missing group from
+// a dead one (KIP-1043).
+const notFoundVersion = 6
+
+// typeClassic is how the kind of group appears in ListGroups (KIP-848).
+const typeClassic = "classic"
+
+func (s *step) describe(r DescribeGroup) *kmsg.DescribeGroupsResponseGroup {
+	resp := kmsg.NewDescribeGroupsResponseGroup()
+	resp.Group = r.Group
+	g := s.view(r.Group)
+	if g == nil {
+		resp.State = Dead.String()
+		if r.Version >= notFoundVersion {
+			msg := fmt.Sprintf("Group %s not found.", r.Group)
+			resp.ErrorCode, resp.ErrorMessage = kerr.GroupIDNotFound.Code, &msg
+		}
+		return &resp
+	}
+	resp.State, resp.ProtocolType = g.state.String(), g.protocolType
+	var protocol string
+	if g.state == Stable && g.protocol != nil {
+		protocol = *g.protocol
+		resp.Protocol = protocol
+	}
+	for _, m := range g.members {
+		rm := kmsg.NewDescribeGroupsResponseGroupMember()
+		rm.MemberID, rm.InstanceID, rm.ClientID, rm.ClientHost = m.id, m.instanceID, m.clientID, m.clientHost
+		if g.state == Stable {
+			rm.ProtocolMetadata, _ = m.metadata(protocol)
+			rm.MemberAssignment = m.assignment
+		}
+		resp.Members = append(resp.Members, rm)
+	}
+	return &resp
+}
+
+func (s *step) list(r ListGroups) []kmsg.ListGroupsResponseGroup {
+	var out []kmsg.ListGroupsResponseGroup
+	for _, id := range s.storedIDs() {
+		g := s.view(id)
+		if !passes(r.States, g.state.String()) || !passes(r.Types, typeClassic) {
+			continue
+		}
+		lg := kmsg.NewListGroupsResponseGroup()
+		lg.Group, lg.ProtocolType, lg.GroupState, lg.GroupType = id, g.protocolType, g.state.String(), typeClassic
+		out = append(out, lg)
+	}
+	return out
+}
+
+// passes tells whether a filter, which knows no case, lets a value through; an
+// empty one lets all through.
+func passes(filter []string, value string) bool {
+	for _, f := range filter {
+		if strings.EqualFold(f, value) {
+			return true
+		}
+	}
+	return len(filter) == 0
+}
+
+func (s *step) deleteGroup(id string) *kmsg.DeleteGroupsResponseGroup {
+	resp := kmsg.NewDeleteGroupsResponseGroup()
+	resp.Group = id
+	g := s.view(id)
+	switch {
+	case g == nil:
+		msg := fmt.Sprintf("Group %s not found.", id)
+		resp.ErrorCode, resp.ErrorMessage = kerr.GroupIDNotFound.Code, &msg
+	case g.state != Empty:
+		msg := kerr.NonEmptyGroup.Description
+		resp.ErrorCode, resp.ErrorMessage = kerr.NonEmptyGroup.Code, &msg
+	default:
+		s.forget(g)
+	}
+	return &resp
+}
+
+// forget writes tombstones for a group and all its offsets, the group's own
+// last: whatever part of them a crash leaves, doing it again finishes.
+func (s *step) forget(g *classic) {
+	if st := s.groups[g.id]; st != nil {
+		s.eachOffset(st, func(topic string, partition int32, _ committed) {
+			s.record(offsetTombstone(g.id, topic, partition))
+		})
+	}
+	s.record(Record{Group: g.id})
+	for id := range g.pendingJoin {
+		s.expectNothing(g, id)
+	}
+	delete(s.soft.groups, g.id)
+}
+
+func offsetTombstone(group, topic string, partition int32) Record {
+	return Record{IsOffset: true, Group: group, Topic: topic, Partition: partition}
+}
+
+// eachOffset walks a group's offsets in order of topic and partition.
+func (s *step) eachOffset(st *stored, fn func(topic string, partition int32, c committed)) {
+	for _, topic := range slices.Sorted(maps.Keys(st.offsets)) {
+		for _, p := range sortedPartitions(st.offsets[topic]) {
+			fn(topic, p, st.offsets[topic][p])
+		}
+	}
+}
+
+func sortedPartitions(m map[int32]committed) []int32 {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,75 @@
+package group
+
+import "github.com/twmb/franz-go/pkg/kmsg"
+
+// Event is what the machine is asked to decide.
+type Event struct {
+	// Call addresses the answer; 0 when nobody waits for one.
+	Call   uint64
+	Client Client
+	// Request is a *kmsg.JoinGroupRequest, SyncGroupRequest, HeartbeatRequest,
+	// LeaveGroupRequest, OffsetCommitRequest or OffsetDeleteRequest, or one of
+	// the requests of this package.
+	Request any
+}
+
+// Answer is the response to a call.
+type Answer struct {
+	Call     uint64
+	Response any
+}
+
+// Client is who sent a request.
+type Client struct {
+	// ID is the client id, Host the address as Kafka shows it, "/127.0.0.1".
+	ID, Host string
+}
+
+// FetchOffsets asks for the committed offsets of one group, whose topics have
+// both names and, where known, ids; nil Topics are all. The response is a
+// *kmsg.OffsetFetchResponseGroup.
+type FetchOffsets struct {
+	Group *kmsg.OffsetFetchRequestGroup
+}
+
+// DescribeGroup asks for one group; the response is a
+// *kmsg.DescribeGroupsResponseGroup.
+type DescribeGroup struct {
+	Group   string
+	Version int16
+}
+
+// ListGroups asks for the groups of one partition; the response is a
+// []kmsg.ListGroupsResponseGroup.
+type ListGroups struct {
+	States, Types []string
+}
+
+// DeleteGroup asks to delete one group; the response is a
+// *kmsg.DeleteGroupsResponseGroup.
+type DeleteGroup struct {
+	Group string
+}
+
+// TopicsDeleted says that topics are gone, and their offsets with them.
+type TopicsDeleted struct {
+	Names []string
+}
+
+// Loaded is the first event after the log was replayed.
+type Loaded struct{}
+
+// TimerFired says that a timer's time has come.
+type TimerFired struct {
+	Key string
+}
+
+// MayWrite tells whether an event can lead to records, so that it is refused at
+// once while the log takes none.
+func MayWrite(e Event) bool {
+	switch e.Request.(type) {
+	case *kmsg.HeartbeatRequest, FetchOffsets, DescribeGroup, ListGroups, Loaded:
+		return false
+	}
+	return true
+}

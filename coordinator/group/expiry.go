@@ -1,0 +1,80 @@
+package group
+
+import (
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/machine"
+)
+
+// armExpiry sets the timer of the expiry check while there is anything that can
+// expire: a partition without groups costs nothing.
+func (s *step) armExpiry() {
+	if s.soft.expiryArmed || len(s.groups) == 0 && len(s.out.Records) == 0 {
+		return
+	}
+	s.soft.expiryArmed = true
+	at := s.now.Add(time.Duration(s.cfg.RetentionCheckIntervalMs) * time.Millisecond)
+	s.out.Timers = append(s.out.Timers, machine.Timer{Key: timerExpiry, At: at})
+}
+
+// expireOffsets writes tombstones for offsets that nobody needs any more, and
+// for empty groups that have none left.
+func (s *step) expireOffsets() {
+	for _, id := range s.storedIDs() {
+		g := s.view(id)
+		left := s.expireGroup(g, s.groups[id])
+		if left == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
+			s.record(Record{Group: id})
+			delete(s.soft.groups, id)
+		}
+	}
+}
+
+// expireGroup expires the offsets of one group and returns how many are left.
+func (s *step) expireGroup(g *classic, st *stored) (left int) {
+	base, may := g.expiryBase()
+	s.eachOffset(st, func(topic string, partition int32, c committed) {
+		if !may || g.subscribedTo(topic) || !s.expired(c, base) {
+			left++
+			return
+		}
+		s.record(offsetTombstone(g.id, topic, partition))
+	})
+	return left
+}
+
+// expiryBase says from when the retention of a group's offsets counts (KIP-211):
+// a group with members keeps what it subscribes to, an empty one all of it until
+// it has been empty for the whole retention. -1 counts from each commit.
+func (g *classic) expiryBase() (baseMs int64, may bool) {
+	switch {
+	case g.protocolType == "":
+		return -1, true
+	case g.state == Empty:
+		return g.stateTimestampMs, true
+	case g.state == Stable && g.protocolType == protocolConsumer && g.topics != nil:
+		return -1, true
+	}
+	return 0, false
+}
+
+func (s *step) expired(c committed, baseMs int64) bool {
+	if c.value.ExpireTimestamp != -1 {
+		return s.nowMs() >= c.value.ExpireTimestamp
+	}
+	if baseMs == -1 {
+		baseMs = c.value.CommitTimestamp
+	}
+	return s.nowMs()-baseMs >= s.cfg.OffsetsRetentionMs
+}
+
+// topicsDeleted removes the offsets of topics that are gone from every group.
+func (s *step) topicsDeleted(names []string) {
+	for _, id := range s.storedIDs() {
+		for _, topic := range names {
+			for _, p := range sortedPartitions(s.groups[id].offsets[topic]) {
+				s.record(offsetTombstone(id, topic, p))
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package group
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/invariant"
+	"github.com/barnabas-mq/barnabas/internal/machine"
+)
+
+// Machine decides the groups of one partition of __consumer_offsets.
+type Machine struct {
+	cfg   Config
+	newID func() string
+	// groups is what the log says; only Replay changes it.
+	groups map[string]*stored
+	// soft is what only memory knows; only Handle changes it.
+	soft soft
+}
+
+// stored is one group as the log has it.
+type stored struct {
+	// metadata is nil for a group that only commits offsets.
+	metadata *kmsg.GroupMetadataValue
+	// offsets is by topic and partition.
+	offsets map[string]map[int32]committed
+}
+
+// committed is one committed offset and where its record stands in the log.
+type committed struct {
+	value        *kmsg.OffsetCommitValue
+	recordOffset int64
+}
+
+type soft struct {
+	// groups has every group with members, joined or about to.
+	groups map[string]*classic
+	// expiryArmed says that the check for expired offsets has its timer.
+	expiryArmed bool
+}
+
+// Out is what one event leads to.
+type Out = machine.Out[Record, Answer]
+
+// New is an empty machine. newID makes the random part of a member id.
+func New(cfg Config, newID func() string) *Machine {
+	return &Machine{cfg: cfg, newID: newID, groups: map[string]*stored{}, soft: soft{groups: map[string]*classic{}}}
+}
+
+// step is one event on its way through the machine.
+type step struct {
+	*Machine
+	now time.Time
+	out Out
+}
+
+// Handle decides one event.
+func (m *Machine) Handle(now time.Time, e Event) Out {
+	s := &step{Machine: m, now: now}
+	switch r := e.Request.(type) {
+	case *kmsg.JoinGroupRequest:
+		s.join(e, r)
+	case *kmsg.SyncGroupRequest:
+		s.sync(e, r)
+	case *kmsg.HeartbeatRequest:
+		s.heartbeat(e, r)
+	case *kmsg.LeaveGroupRequest:
+		s.leave(e, r)
+	case *kmsg.OffsetCommitRequest:
+		s.commitOffsets(e, r)
+	case *kmsg.OffsetDeleteRequest:
+		s.deleteOffsets(e, r)
+	case FetchOffsets:
+		s.answer(e.Call, s.fetchOffsets(r.Group))
+	case DescribeGroup:
+		s.answer(e.Call, s.describe(r))
+	case ListGroups:
+		s.answer(e.Call, s.list(r))
+	case DeleteGroup:
+		s.answer(e.Call, s.deleteGroup(r.Group))
+	case TopicsDeleted:
+		s.topicsDeleted(r.Names)
+		s.answer(e.Call, nil)
+	case Loaded:
+		s.loaded()
+	case TimerFired:
+		s.fired(r.Key)
+	default:
+		invariant.That(false, "a group event of type %T", e.Request)
+	}
+	s.armExpiry()
+	return s.out
+}
+
+// Replay applies one record.
+func (m *Machine) Replay(offset int64, r Record) {
+	g := m.groups[r.Group]
+	if g == nil {
+		if r.Offset == nil && r.Metadata == nil {
+			return
+		}
+		g = &stored{offsets: map[string]map[int32]committed{}}
+		m.groups[r.Group] = g
+	}
+	switch {
+	case !r.IsOffset:
+		g.metadata = r.Metadata
+	case r.Offset != nil:
+		byPartition := g.offsets[r.Topic]
+		if byPartition == nil {
+			byPartition = map[int32]committed{}
+			g.offsets[r.Topic] = byPartition
+		}
+		byPartition[r.Partition] = committed{value: r.Offset, recordOffset: offset}
+	default:
+		delete(g.offsets[r.Topic], r.Partition)
+		if len(g.offsets[r.Topic]) == 0 {
+			delete(g.offsets, r.Topic)
+		}
+	}
+	if g.metadata == nil && len(g.offsets) == 0 {
+		delete(m.groups, r.Group)
+	}
+}
+
+func (s *step) answer(call uint64, response any) {
+	if call != 0 {
+		s.out.Answers = append(s.out.Answers, Answer{Call: call, Response: response})
+	}
+}
+
+func (s *step) record(r Record) { s.out.Records = append(s.out.Records, r) }
+
+func (s *step) nowMs() int64 { return s.now.UnixMilli() }
+
+// storedIDs are the groups that the log knows, in order.
+func (m *Machine) storedIDs() []string { return slices.Sorted(maps.Keys(m.groups)) }
+
+// exists tells whether a group is known to the log or to memory.
+func (m *Machine) exists(id string) bool {
+	return m.groups[id] != nil || m.soft.groups[id] != nil
+}
+
+// view is a group for reading: the one in memory, or else one made from the log
+// and forgotten afterwards. It is nil for a group that does not exist.
+func (m *Machine) view(id string) *classic {
+	if g := m.soft.groups[id]; g != nil {
+		return g
+	}
+	if st := m.groups[id]; st != nil {
+		return fromStored(id, st)
+	}
+	return nil
+}
+
+// hold is a group for changing; create makes one that does not exist.
+func (s *step) hold(id string, create bool) *classic {
+	g := s.view(id)
+	if g == nil && create {
+		g = newClassic(id)
+		g.stateTimestampMs = s.nowMs()
+	}
+	if g != nil {
+		s.soft.groups[id] = g
+	}
+	return g
+}
+
+// settle forgets the memory of a group about which the log knows everything.
+func (s *step) settle(g *classic) {
+	if g.state == Empty && len(g.members) == 0 && len(g.pendingJoin) == 0 {
+		delete(s.soft.groups, g.id)
+	}
+}
+
+// loaded gives every stored member a session, as if it had just been heard of.
+func (s *step) loaded() {
+	for _, id := range s.storedIDs() {
+		if st := s.groups[id]; st.metadata == nil || len(st.metadata.Members) == 0 {
+			continue
+		}
+		g := s.hold(id, false)
+		for _, m := range g.members {
+			s.expectHeartbeat(g, m, m.sessionTimeoutMs)
+		}
+		if len(g.members) > s.cfg.MaxSize {
+			s.prepareRebalance(g)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package group
+
+import (
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// groupNotFoundVersion is the OffsetCommit version from which a missing group
+// has its own error.
+const groupNotFoundVersion = 9
+
+func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
+	g := s.view(r.Group)
+	if code := s.mayCommit(g, r); code != nil {
+		s.answer(e.Call, CommitError(r, code))
+		return
+	}
+	if g != nil && (g.state == Stable || g.state == PreparingRebalance) {
+		// A commit keeps the session alive as a heartbeat does.
+		if m := g.member(r.MemberID); m != nil {
+			s.expectHeartbeat(g, m, m.sessionTimeoutMs)
+		}
+	}
+	resp := kmsg.NewPtrOffsetCommitResponse()
+	var sizeBytes int
+	resp.Topics = make([]kmsg.OffsetCommitResponseTopic, len(r.Topics))
+	for i := range r.Topics {
+		rt, t := &resp.Topics[i], &r.Topics[i]
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		rt.Partitions = make([]kmsg.OffsetCommitResponseTopicPartition, len(t.Partitions))
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			rt.Partitions[j].Partition = p.Partition
+			if p.Metadata != nil && javaLength(*p.Metadata) > s.cfg.OffsetMetadataMaxBytes {
+				rt.Partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
+				continue
+			}
+			rec := s.commitRecord(r, t, p)
+			sizeBytes += encodedBytes(rec)
+			s.record(rec)
+		}
+	}
+	if sizeBytes > s.cfg.MaxBatchBytes {
+		s.out.Records = nil
+		s.answer(e.Call, CommitError(r, kerr.UnknownServerError))
+		return
+	}
+	s.answer(e.Call, resp)
+}
+
+// mayCommit is Kafka's check of who commits: a member of the present generation,
+// or, while the group is empty, anybody without one.
+func (s *step) mayCommit(g *classic, r *kmsg.OffsetCommitRequest) *kerr.Error {
+	if g == nil {
+		switch {
+		case r.Generation < 0:
+			return nil
+		case r.Version >= groupNotFoundVersion:
+			return kerr.GroupIDNotFound
+		}
+		return kerr.IllegalGeneration
+	}
+	if r.Generation < 0 && g.state == Empty {
+		return nil
+	}
+	if r.Generation < 0 && r.MemberID == "" && r.InstanceID == nil {
+		return kerr.UnknownMemberID
+	}
+	if _, err := g.validate(r.MemberID, r.InstanceID); err != nil {
+		return err
+	}
+	if r.Generation != g.generation {
+		return kerr.IllegalGeneration
+	}
+	if g.state == CompletingRebalance {
+		return kerr.RebalanceInProgress
+	}
+	return nil
+}
+
+func (s *step) commitRecord(r *kmsg.OffsetCommitRequest, t *kmsg.OffsetCommitRequestTopic, p *kmsg.OffsetCommitRequestTopicPartition) Record {
+	v := kmsg.NewOffsetCommitValue()
+	v.Version, v.Offset, v.LeaderEpoch, v.TopicID = offsetValueVersion, p.Offset, p.LeaderEpoch, t.TopicID
+	v.CommitTimestamp, v.ExpireTimestamp = s.nowMs(), -1
+	if p.Metadata != nil {
+		v.Metadata = *p.Metadata
+	}
+	if r.Version == 1 && p.Timestamp != -1 {
+		v.CommitTimestamp = p.Timestamp
+	}
+	if r.Version >= 2 && r.Version <= 4 && r.RetentionTimeMillis != -1 {
+		v.Version, v.ExpireTimestamp = offsetValueVersionExpires, s.nowMs()+r.RetentionTimeMillis
+		v.LeaderEpoch, v.TopicID = -1, [16]byte{}
+	}
+	return Record{IsOffset: true, Group: r.Group, Topic: t.Topic, Partition: p.Partition, Offset: &v}
+}
+
+// javaLength is a string's length as Kafka counts it, in UTF-16 units.
+func javaLength(s string) int {
+	n := utf8.RuneCountInString(s)
+	for _, r := range s {
+		if r > 0xffff {
+			n++
+		}
+	}
+	return n
+}
+
+// CommitError is the response to an OffsetCommit that failed as a whole.
+func CommitError(r *kmsg.OffsetCommitRequest, code *kerr.Error) *kmsg.OffsetCommitResponse {
+	resp := kmsg.NewPtrOffsetCommitResponse()
+	for i := range r.Topics {
+		t := kmsg.NewOffsetCommitResponseTopic()
+		t.Topic, t.TopicID = r.Topics[i].Topic, r.Topics[i].TopicID
+		for j := range r.Topics[i].Partitions {
+			p := kmsg.NewOffsetCommitResponseTopicPartition()
+			p.Partition, p.ErrorCode = r.Topics[i].Partitions[j].Partition, code.Code
+			t.Partitions = append(t.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, t)
+	}
+	return resp
+}
+
+// fetchOffsets answers -1 without an error for what was never committed, in
+// groups that do not exist too.
+func (s *step) fetchOffsets(r *kmsg.OffsetFetchRequestGroup) *kmsg.OffsetFetchResponseGroup {
+	resp := kmsg.NewOffsetFetchResponseGroup()
+	resp.Group = r.Group
+	st := s.groups[r.Group]
+	if r.Topics == nil {
+		if st != nil {
+			resp.Topics = s.fetchAll(st)
+		}
+		return &resp
+	}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		rt := kmsg.NewOffsetFetchResponseGroupTopic()
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		rt.Partitions = make([]kmsg.OffsetFetchResponseGroupTopicPartition, 0, len(t.Partitions))
+		for _, p := range t.Partitions {
+			var c committed
+			if st != nil {
+				c = st.offsets[t.Topic][p]
+			}
+			rt.Partitions = append(rt.Partitions, fetched(p, c, t.TopicID))
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return &resp
+}
+
+func (s *step) fetchAll(st *stored) (out []kmsg.OffsetFetchResponseGroupTopic) {
+	s.eachOffset(st, func(topic string, partition int32, c committed) {
+		if len(out) == 0 || out[len(out)-1].Topic != topic {
+			t := kmsg.NewOffsetFetchResponseGroupTopic()
+			t.Topic = topic
+			out = append(out, t)
+		}
+		t := &out[len(out)-1]
+		t.Partitions = append(t.Partitions, fetched(partition, c, [16]byte{}))
+	})
+	return out
+}
+
+// fetched is one partition's answer. An offset committed for an earlier topic of
+// the same name is none.
+func fetched(partition int32, c committed, topicID [16]byte) kmsg.OffsetFetchResponseGroupTopicPartition {
+	p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+	var metadata string
+	p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = partition, -1, -1, &metadata
+	var none [16]byte
+	if c.value == nil || topicID != none && c.value.TopicID != none && c.value.TopicID != topicID {
+		return p
+	}
+	p.Offset, p.LeaderEpoch, p.Metadata = c.value.Offset, c.value.LeaderEpoch, &c.value.Metadata
+	return p
+}
+
+func (s *step) deleteOffsets(e Event, r *kmsg.OffsetDeleteRequest) {
+	resp := kmsg.NewPtrOffsetDeleteResponse()
+	defer s.answer(e.Call, resp)
+	g := s.view(r.Group)
+	switch {
+	case r.Group == "":
+		resp.ErrorCode = kerr.InvalidGroupID.Code
+		return
+	case g == nil:
+		resp.ErrorCode = kerr.GroupIDNotFound.Code
+		return
+	case g.state != Empty && g.protocolType != protocolConsumer:
+		resp.ErrorCode = kerr.NonEmptyGroup.Code
+		return
+	}
+	st := s.groups[r.Group]
+	for i := range r.Topics {
+		t := kmsg.NewOffsetDeleteResponseTopic()
+		t.Topic = r.Topics[i].Topic
+		subscribed := g.subscribedTo(t.Topic)
+		for j := range r.Topics[i].Partitions {
+			p := kmsg.NewOffsetDeleteResponseTopicPartition()
+			p.Partition = r.Topics[i].Partitions[j].Partition
+			if subscribed {
+				p.ErrorCode = kerr.GroupSubscribedToTopic.Code
+			} else if st != nil && st.offsets[t.Topic][p.Partition].value != nil {
+				s.record(offsetTombstone(r.Group, t.Topic, p.Partition))
+			}
+			t.Partitions = append(t.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, t)
+	}
+}
