@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Shared is the broker of a test program, started by Main.
+var Shared *Broker
+
+// Main is TestMain of a client's row: it starts one broker for all its tests, runs them, stops the broker and fails
+// when that is not clean. BROKER_ADDR runs the tests against one that is already there.
+func Main(m *testing.M, props map[string]string) {
+	os.Exit(run(m, props))
+}
+
+func run(m *testing.M, props map[string]string) int {
+	if addr := os.Getenv("BROKER_ADDR"); addr != "" {
+		Shared = &Broker{}
+		if _, err := fmt.Sscanf(addr, "127.0.0.1:%d", &Shared.Port); err != nil {
+			fmt.Fprintln(os.Stderr, "BROKER_ADDR must be 127.0.0.1:port:", err)
+			return 2
+		}
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp(os.Getenv("COMPAT_TMP"), "compat-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	Shared, err = Start(ctx, Options{Dir: dir, Properties: props})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "broker:", err)
+		return 2
+	}
+	code := m.Run()
+	stop, cancelStop := context.WithTimeout(context.Background(), time.Minute)
+	defer cancelStop()
+	if err := Shared.Stop(stop); err != nil {
+		fmt.Fprintln(os.Stderr, "broker:", err)
+		code = max(code, 1)
+	}
+	if Shared.Kind == Barnabas {
+		if p := Shared.Panics(); p != "" {
+			fmt.Fprintln(os.Stderr, "the broker's log has:\n"+p)
+			code = max(code, 1)
+		}
+	}
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, "the broker's log is in", filepath.Join(dir, "broker.log"))
+		return code
+	}
+	_ = os.RemoveAll(dir)
+	return code
+}
+
+// Skip says why a test was not run. Under CI that is a failure: there everything can be installed.
+func Skip(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("not run: "+format, args...)
+	}
+	t.Skipf("not run: "+format, args...)
+}
+
+// Name makes a topic, group or id that no other test uses, of characters that a topic's name may have.
+func Name(t testing.TB, what string) string {
+	legal := strings.Map(func(r rune) rune {
+		if r == '=' || r == '/' || r == ' ' {
+			return '-'
+		}
+		return r
+	}, filepath.Base(t.Name()))
+	return fmt.Sprintf("%s-%s-%d", what, legal, time.Now().UnixNano()%1e9)
+}
+
+// Context is the time a test may take.
+func Context(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
