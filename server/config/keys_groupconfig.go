@@ -1,0 +1,64 @@
+package config
+
+// acceptedGroup are the keys that can be set on one group (KIP-848, KIP-932,
+// KIP-1071). Classic groups have none.
+var acceptedGroup = []*Decl{
+	groupKey("consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
+	groupKey("consumer.assignor.offload.enable", "group.consumer.assignor.offload.enable"),
+	groupKey("consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
+	groupKey("consumer.session.timeout.ms", "group.consumer.session.timeout.ms"),
+	accept(familyShare, "errors.deadletterqueue.copy.record.enable", TypeBoolean, "false", Check{}, Medium, ReadOnly,
+		"Copy whole records to the dead letter queue."),
+	accept(familyShare, "errors.deadletterqueue.topic.name", TypeString, "", Check{}, Medium, ReadOnly,
+		"The dead letter queue topic of the share group."),
+	groupKey("share.assignment.interval.ms", "group.share.assignment.interval.ms"),
+	groupKey("share.assignor.offload.enable", "group.share.assignor.offload.enable"),
+	accept(familyShare, "share.auto.offset.reset", TypeString, "latest", shareOffsetReset(), Medium, ReadOnly,
+		"Where a share group begins: latest, earliest or by_duration:PnDTnHnMn.nS."),
+	groupKey("share.delivery.count.limit", "group.share.delivery.count.limit"),
+	groupKey("share.heartbeat.interval.ms", "group.share.heartbeat.interval.ms"),
+	accept(familyShare, "share.isolation.level", TypeString, "read_uncommitted", OneOf("read_committed", "read_uncommitted"), Medium, ReadOnly,
+		"Whether a share group sees records of open and aborted transactions."),
+	groupKey("share.partition.max.record.locks", "group.share.partition.max.record.locks"),
+	groupKey("share.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
+	accept(familyShare, "share.renew.acknowledge.enable", TypeBoolean, "true", Check{}, Medium, ReadOnly,
+		"Let members renew the lock of a record."),
+	groupKey("share.session.timeout.ms", "group.share.session.timeout.ms"),
+	groupKey("streams.acceptable.recovery.lag", "group.streams.acceptable.recovery.lag"),
+	groupKey("streams.assignment.interval.ms", "group.streams.assignment.interval.ms"),
+	accept(familyStreams, "streams.assignor.name", TypeString, null, Check{}, Medium, ReadOnly,
+		"The assignor of the streams group."),
+	groupKey("streams.assignor.offload.enable", "group.streams.assignor.offload.enable"),
+	groupKey("streams.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
+	groupKey("streams.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms"),
+	groupKey("streams.num.standby.replicas", "group.streams.num.standby.replicas"),
+	groupKey("streams.num.warmup.replicas", "group.streams.num.warmup.replicas"),
+	groupKey("streams.rack.aware.assignment.tags", "group.streams.rack.aware.assignment.tags"),
+	groupKey("streams.session.timeout.ms", "group.streams.session.timeout.ms"),
+	groupKey("streams.task.offset.interval.ms", "group.streams.task.offset.interval.ms"),
+}
+
+// acceptedMetrics are the keys of a client metrics subscription (KIP-714).
+var acceptedMetrics = []*Decl{
+	accept(familyBroker, "metrics", TypeList, "", NoEmpty(), Low, ReadOnly,
+		"Prefixes of the metrics that clients send; * is all."),
+	accept(familyBroker, "interval.ms", TypeInt, "300000", Between(100, 3600000), Low, ReadOnly,
+		"How often clients send metrics."),
+	accept(familyBroker, "match", TypeList, "", NoEmpty(), Low, ReadOnly,
+		"Which clients send metrics, as attribute=pattern pairs."),
+}
+
+// groupKey declares a group's key with the type, limits and words of the
+// broker's key that is its default.
+func groupKey(name, broker string) *Decl {
+	for _, list := range [][]*Decl{acceptedGroups} {
+		for _, d := range list {
+			if d.Name == broker {
+				g := *d
+				g.Name, g.Broker, g.Scope = name, broker, ReadOnly
+				return &g
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage"
+)
+
+// TopicConfig is the parsed configuration of one topic. It never changes.
+type TopicConfig struct {
+	Log storage.LogConfig
+	// Batch are the options for produced batches; the caller sets NowMs and
+	// what depends on the request.
+	Batch batch.Options
+	// MinInsyncReplicas is min.insync.replicas.
+	MinInsyncReplicas int32
+	// MaxMessageBytes is max.message.bytes.
+	MaxMessageBytes int32
+	// UncleanLeaderElection is unclean.leader.election.enable.
+	UncleanLeaderElection bool
+}
+
+// Topic is the configuration of a topic on which overrides are set; the map, as
+// an Image has it, must never change. The answer is shared.
+func (s *Snapshot) Topic(name string, overrides map[string]string) *TopicConfig {
+	if len(overrides) == 0 {
+		return s.topics.plain
+	}
+	s.topics.mu.Lock()
+	cached, ok := s.topics.byName[name]
+	s.topics.mu.Unlock()
+	if ok && sameMap(cached.overrides, overrides) {
+		return cached.config
+	}
+	t := s.topic(overrides)
+	s.topics.mu.Lock()
+	defer s.topics.mu.Unlock()
+	if s.topics.byName == nil || len(s.topics.byName) >= maxCachedTopics {
+		s.topics.byName = map[string]cachedTopic{}
+	}
+	s.topics.byName[name] = cachedTopic{overrides: overrides, config: t}
+	return t
+}
+
+// sameMap says that a and b are one map. The cache holds a, so its address is
+// not used again.
+func sameMap(a, b map[string]string) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// LogConfig is what storage needs to know of a topic on which overrides are set.
+func (s *Snapshot) LogConfig(overrides map[string]string) storage.LogConfig {
+	if len(overrides) == 0 {
+		return s.topics.plain.Log
+	}
+	return s.topic(overrides).Log
+}
+
+func (s *Snapshot) topic(overrides map[string]string) *TopicConfig {
+	t := &TopicConfig{
+		Log:                   s.logConfig(overrides),
+		MinInsyncReplicas:     MinInsyncReplicas.forTopic(s, overrides),
+		MaxMessageBytes:       MessageMaxBytes.forTopic(s, overrides),
+		UncleanLeaderElection: UncleanLeaderElectionEnable.forTopic(s, overrides),
+	}
+	t.Batch = batch.Options{
+		TimestampBeforeMaxMs: LogMessageTimestampBeforeMaxMs.forTopic(s, overrides),
+		TimestampAfterMaxMs:  LogMessageTimestampAfterMaxMs.forTopic(s, overrides),
+		LogAppendTime:        t.Log.LogAppendTime,
+		Compacted:            t.Log.Compact,
+		MaxMessageBytes:      int(t.MaxMessageBytes),
+		MaxDecodedBytes:      int(MaxDecompressedMessageBytes.forTopic(s, overrides)),
+	}
+	s.setCompression(&t.Batch, overrides)
+	return t
+}
+
+func (s *Snapshot) setCompression(o *batch.Options, overrides map[string]string) {
+	o.Recompress = true
+	switch CompressionType.forTopic(s, overrides) {
+	case "uncompressed":
+		o.Codec = batch.None
+	case "gzip":
+		o.Codec, o.Level = batch.Gzip, int(CompressionGzipLevel.forTopic(s, overrides))
+	case "snappy":
+		o.Codec = batch.Snappy
+	case "lz4":
+		o.Codec, o.Level = batch.LZ4, int(CompressionLz4Level.forTopic(s, overrides))
+	case "zstd":
+		o.Codec, o.Level = batch.Zstd, int(CompressionZstdLevel.forTopic(s, overrides))
+	default:
+		o.Recompress = false
+	}
+	if o.Level < 0 && o.Codec == batch.Gzip {
+		o.Level = 0 // the codec's own default
+	}
+}
+
+func (s *Snapshot) logConfig(overrides map[string]string) storage.LogConfig {
+	policy := LogCleanupPolicy.forTopic(s, overrides)
+	c := storage.LogConfig{
+		SegmentBytes:       int64(LogSegmentBytes.forTopic(s, overrides)),
+		SegmentMs:          LogRollMs.forTopic(s, overrides),
+		SegmentJitterMs:    LogRollJitterMs.forTopic(s, overrides),
+		SegmentIndexBytes:  int64(LogIndexSizeMaxBytes.forTopic(s, overrides)),
+		IndexIntervalBytes: int64(LogIndexIntervalBytes.forTopic(s, overrides)),
+		RetentionMs:        LogRetentionMs.forTopic(s, overrides),
+		RetentionBytes:     max(LogRetentionBytes.forTopic(s, overrides), -1),
+		FlushMessages:      LogFlushIntervalMessages.forTopic(s, overrides),
+		FlushMs:            LogFlushIntervalMs.forTopic(s, overrides),
+		FileDeleteDelayMs:  LogSegmentDeleteDelayMs.forTopic(s, overrides),
+		Compact:            slices.Contains(policy, "compact"),
+		Delete:             slices.Contains(policy, "delete"),
+		DeleteRetentionMs:  LogCleanerDeleteRetentionMs.forTopic(s, overrides),
+		Preallocate:        LogPreallocate.forTopic(s, overrides),
+		LogAppendTime:      LogMessageTimestampType.forTopic(s, overrides) == "LogAppendTime",
+	}
+	return c
+}
+
+// StoreConfig is what the data folder needs to know.
+func (s *Snapshot) StoreConfig() storage.StoreConfig {
+	return storage.StoreConfig{
+		FlushBehindBytes:       FlushBehindBytes.Get(s),
+		ReserveBytes:           ReserveBytes.Get(s),
+		OpenFiles:              int(OpenFiles.Get(s)),
+		MappedBytes:            MappedBytes.Get(s),
+		RetentionCheck:         milliseconds(LogRetentionCheckIntervalMs.Get(s)),
+		CheckpointEvery:        milliseconds(ReplicaHighWatermarkCheckpointIntervalMs.Get(s)),
+		ProducerIDExpirationMs: int64(ProducerIDExpirationMs.Get(s)),
+		RecoveryThreads:        int(NumRecoveryThreadsPerDataDir.Get(s)),
+	}
+}
+
+// GroupConfig is what the group coordinator's machine needs to know.
+func (s *Snapshot) GroupConfig() group.Config {
+	c := group.DefaultConfig()
+	c.MinSessionTimeoutMs = GroupMinSessionTimeoutMs.Get(s)
+	c.MaxSessionTimeoutMs = GroupMaxSessionTimeoutMs.Get(s)
+	c.InitialRebalanceDelayMs = GroupInitialRebalanceDelayMs.Get(s)
+	c.MaxSize = int(GroupMaxSize.Get(s))
+	c.OffsetMetadataMaxBytes = int(OffsetMetadataMaxBytes.Get(s))
+	c.OffsetsRetentionMs = int64(OffsetsRetentionMinutes.Get(s)) * time.Minute.Milliseconds()
+	c.RetentionCheckIntervalMs = OffsetsRetentionCheckIntervalMs.Get(s)
+	c.MaxBatchBytes = int(MessageMaxBytes.Get(s))
+	return c
+}
+
+// NetworkLimits bound what connections may use.
+type NetworkLimits struct {
+	MaxConnections, MaxConnectionsPerIP int
+	// PerIP are the limits of max.connections.per.ip.overrides by address.
+	PerIP                  map[string]int
+	MaxCreationRate        int
+	IdleTimeout            time.Duration
+	MaxRequestBytes        int
+	QueuedRequestBytes     int64
+	SendBufferBytes        int
+	ReceiveBufferBytes     int
+	ListenBacklog          int
+	FetchMaxBytes          int
+	FetchSessionCacheSlots int
+}
+
+// NetworkLimits are the limits of the listeners.
+func (s *Snapshot) NetworkLimits() NetworkLimits {
+	perIP, _ := parsePerIP(MaxConnectionsPerIPOverrides.Get(s))
+	return NetworkLimits{
+		MaxConnections:         int(MaxConnections.Get(s)),
+		MaxConnectionsPerIP:    int(MaxConnectionsPerIP.Get(s)),
+		PerIP:                  perIP,
+		MaxCreationRate:        int(MaxConnectionCreationRate.Get(s)),
+		IdleTimeout:            milliseconds(ConnectionsMaxIdleMs.Get(s)),
+		MaxRequestBytes:        int(SocketRequestMaxBytes.Get(s)),
+		QueuedRequestBytes:     QueuedMaxRequestBytes.Get(s),
+		SendBufferBytes:        int(SocketSendBufferBytes.Get(s)),
+		ReceiveBufferBytes:     int(SocketReceiveBufferBytes.Get(s)),
+		ListenBacklog:          int(SocketListenBacklogSize.Get(s)),
+		FetchMaxBytes:          int(FetchMaxBytes.Get(s)),
+		FetchSessionCacheSlots: int(MaxIncrementalFetchSessionCacheSlots.Get(s)),
+	}
+}
+
+// milliseconds is a duration, as long as one can be when ms is too large.
+func milliseconds(ms int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(max(ms, -1), most)) * time.Millisecond
+}
