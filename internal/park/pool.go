@@ -1,6 +1,7 @@
 package park
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 // just written, so they seldom wait for a disk; the number only has to hide the
 // few that do.
 const DefaultWorkers = 32
+
+// Forever is the wait of a waiter without a deadline.
+const Forever time.Duration = math.MaxInt64
 
 // Pool runs woken waiters and single functions, oldest first, on at most a fixed
 // number of goroutines. It starts them on demand and they end when the queue is
@@ -134,6 +138,9 @@ func (p *Pool) unlinkLocked(w *Waiter) {
 
 // arm starts the deadline; a wait of 0 or less is over at once.
 func (w *Waiter) arm(wait time.Duration) {
+	if wait == Forever {
+		return
+	}
 	if wait <= 0 {
 		w.expire()
 		return
