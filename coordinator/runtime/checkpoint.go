@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/barnabas-mq/barnabas/internal/kv"
+)
+
+// A checkpoint is, under one prefix per partition: the key "m" with what it
+// stands for, and for each record key "r" + key with the record's offset and
+// value. Tombstones are absent.
+const (
+	metaKey     = 'm'
+	recordKey   = 'r'
+	metaVersion = 1
+	metaBytes   = 1 + 16 + 8 + 4
+	offsetBytes = 8
+)
+
+// flushBytes is how much is gathered before it is stored, however busy the shard
+// is.
+const flushBytes = 1 << 20
+
+var errDamaged = errors.New("the checkpoint is damaged")
+
+// entry is one record as the log has it.
+type entry struct {
+	offset     int64
+	key, value []byte
+}
+
+// span is what one append left for the checkpoint.
+type span struct {
+	end     int64
+	epoch   int32
+	entries []entry
+}
+
+// checkpoint stores one partition's records below the high watermark.
+type checkpoint struct {
+	kv      KV
+	prefix  []byte
+	topicID [16]byte
+	log     *slog.Logger
+	name    string
+	// pending is what was replayed and not stored yet.
+	pending []span
+}
+
+// meta says up to where the log is in the checkpoint.
+type meta struct {
+	topicID [16]byte
+	// offset is the next record to replay, epoch the leader epoch of the last
+	// one that was.
+	offset int64
+	epoch  int32
+}
+
+func checkpointPrefix(prefix string, partition int32) []byte {
+	return binary.BigEndian.AppendUint32([]byte(prefix), uint32(partition))
+}
+
+func newCheckpoint(store KV, prefix []byte, topicID [16]byte, log *slog.Logger, name string) *checkpoint {
+	return &checkpoint{kv: store, prefix: prefix, topicID: topicID, log: log, name: name}
+}
+
+func (c *checkpoint) key(kind byte, key []byte) []byte {
+	k := make([]byte, 0, len(c.prefix)+1+len(key))
+	return append(append(append(k, c.prefix...), kind), key...)
+}
+
+// fits tells whether the log still has the checkpoint's last record: it may have
+// lost its tail, been truncated to another leader's, or belong to a topic that
+// was created again.
+func (m meta) fits(log Log) error {
+	switch epoch, end := log.EndOffsetForEpoch(m.epoch); {
+	case m.topicID != log.TopicID():
+		return fmt.Errorf("it is of topic %x, the log of %x", m.topicID, log.TopicID())
+	case m.offset < log.LogStartOffset() || m.offset > log.LogEndOffset():
+		return fmt.Errorf("it goes up to %d, the log from %d to %d", m.offset, log.LogStartOffset(), log.LogEndOffset())
+	case epoch != m.epoch || m.offset > end:
+		return fmt.Errorf("it goes up to %d in leader epoch %d, the log's epoch %d ends at %d", m.offset, m.epoch, epoch, end)
+	}
+	return nil
+}
+
+func (c *checkpoint) meta() (m meta, ok bool, err error) {
+	if c.kv == nil {
+		return m, false, nil
+	}
+	b, ok, err := c.kv.Get(c.key(metaKey, nil))
+	if err != nil || !ok {
+		return m, false, err
+	}
+	if len(b) != metaBytes || b[0] != metaVersion {
+		return m, false, errDamaged
+	}
+	copy(m.topicID[:], b[1:])
+	m.offset = int64(binary.BigEndian.Uint64(b[17:]))
+	m.epoch = int32(binary.BigEndian.Uint32(b[25:]))
+	return m, true, nil
+}
+
+// scan calls fn with every record until it returns false.
+func (c *checkpoint) scan(fn func(entry) bool) error {
+	prefix := c.key(recordKey, nil)
+	var bad error
+	err := c.kv.Scan(prefix, func(key, value []byte) bool {
+		if len(value) < offsetBytes {
+			bad = errDamaged
+			return false
+		}
+		return fn(entry{offset: int64(binary.BigEndian.Uint64(value)), key: key[len(prefix):], value: value[offsetBytes:]})
+	})
+	return errors.Join(err, bad)
+}
+
+// add notes what was appended or read, up to end.
+func (c *checkpoint) add(entries []entry, end int64, epoch int32) {
+	if c.kv != nil {
+		c.pending = append(c.pending, span{end: end, epoch: epoch, entries: entries})
+	}
+}
+
+// flush stores what lies below the high watermark, without waiting for the disk:
+// what a crash loses is replayed from the log.
+func (c *checkpoint) flush(highWatermark int64) {
+	n, size := 0, 0
+	var ops []kv.Op
+	for n < len(c.pending) && c.pending[n].end <= highWatermark {
+		for _, e := range c.pending[n].entries {
+			ops = append(ops, c.op(e))
+			size += len(e.key) + len(e.value)
+		}
+		n++
+		if size >= flushBytes && !c.apply(&ops, n) {
+			return
+		} else if size >= flushBytes {
+			n, size = 0, 0
+		}
+	}
+	if n > 0 {
+		c.apply(&ops, n)
+	}
+}
+
+func (c *checkpoint) op(e entry) kv.Op {
+	k := c.key(recordKey, e.key)
+	if e.value == nil {
+		return kv.Op{Key: k, Delete: true}
+	}
+	v := make([]byte, offsetBytes, offsetBytes+len(e.value))
+	binary.BigEndian.PutUint64(v, uint64(e.offset))
+	return kv.Op{Key: k, Value: append(v, e.value...)}
+}
+
+// apply stores the first n pending spans in one batch with what it then stands
+// for.
+func (c *checkpoint) apply(ops *[]kv.Op, n int) bool {
+	last := c.pending[n-1]
+	m := make([]byte, 0, metaBytes)
+	m = append(m, metaVersion)
+	m = append(m, c.topicID[:]...)
+	m = binary.BigEndian.AppendUint64(m, uint64(last.end))
+	m = binary.BigEndian.AppendUint32(m, uint32(last.epoch))
+	err := c.kv.Apply(append(*ops, kv.Op{Key: c.key(metaKey, nil), Value: m}), false)
+	c.pending, *ops = c.pending[n:], nil
+	if len(c.pending) == 0 {
+		c.pending = nil
+	}
+	if err != nil {
+		c.abandon(err)
+		return false
+	}
+	return true
+}
+
+// abandon stops keeping the checkpoint: from here on it would have a hole. What
+// is stored stays good, it is only older.
+func (c *checkpoint) abandon(err error) {
+	c.log.Error("checkpoint is kept no longer, the next load replays more of the log", "partition", c.name, "err", err)
+	c.kv, c.pending = nil, nil
+}
+
+// drop removes the checkpoint, before the log is replayed whole.
+func (c *checkpoint) drop() {
+	if err := dropCheckpoint(c.kv, c.prefix); err != nil {
+		c.abandon(err)
+	}
+}
+
+func dropCheckpoint(store KV, prefix []byte) error {
+	if store == nil {
+		return nil
+	}
+	op := kv.Op{Key: prefix, End: kv.PrefixEnd(prefix), Delete: true}
+	if err := store.Apply([]kv.Op{op}, false); err != nil {
+		return fmt.Errorf("drop a checkpoint: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package runtime
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/barnabas-mq/barnabas/internal/invariant"
+	"github.com/barnabas-mq/barnabas/internal/machine"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+)
+
+// instance is one life of a shard's machine, from a load to a failure or the
+// shard's end.
+type instance[E, R, A any] struct {
+	s       *shard[E, R, A]
+	log     Log
+	machine machine.Machine[E, R, A]
+	timers  *timers
+	ck      *checkpoint
+
+	// calls wait for an answer of the machine.
+	calls    map[uint64]func(A, error)
+	nextCall uint64
+	// appended is the end of what the machine has seen; answers park until the
+	// high watermark is there.
+	appended int64
+	parked   []parked[A]
+	// waiting says that answers are parked, so that a commit needs to wake the
+	// shard.
+	waiting atomic.Bool
+}
+
+// parked is an answer that waits for the high watermark.
+type parked[A any] struct {
+	end    int64
+	answer A
+}
+
+// event lets the machine decide. done is nil when nobody waits.
+func (in *instance[E, R, A]) event(event func(call uint64) E, done func(A, error)) {
+	var call uint64
+	if done != nil {
+		in.nextCall++
+		call = in.nextCall
+		in.calls[call] = done
+	}
+	e := event(call)
+	if in.s.rt.o.MayWrite(e) {
+		if err := in.log.Writable(); err != nil {
+			in.refuse(call, err)
+			return
+		}
+	}
+	in.handle(e)
+}
+
+// refuse fails one call before the machine has seen it.
+func (in *instance[E, R, A]) refuse(call uint64, err error) {
+	done := in.calls[call]
+	if done == nil {
+		return
+	}
+	delete(in.calls, call)
+	var none A
+	done(none, forClients(err))
+}
+
+func (in *instance[E, R, A]) handle(e E) {
+	o := &in.s.rt.o
+	out := in.machine.Handle(o.Clock.Now(), e)
+	if err := in.write(out.Records); err != nil {
+		in.s.fail(err)
+		return
+	}
+	in.timers.apply(out.Timers)
+	for _, a := range out.Answers {
+		in.parked = append(in.parked, parked[A]{end: in.appended, answer: a})
+	}
+	in.release(nil)
+}
+
+// recordOverhead is more than what a record takes beside its key and value.
+const recordOverhead = 32
+
+// write appends records, as one batch where they fit, and replays them.
+func (in *instance[E, R, A]) write(records []R) error {
+	if len(records) == 0 {
+		return nil
+	}
+	o := &in.s.rt.o
+	nowMs := o.Clock.Now().UnixMilli()
+	b := batch.NewBuilder(batch.BuilderOptions{LeaderEpoch: in.s.epoch})
+	first := 0
+	var entries []entry
+	for i := range records {
+		key, value := o.Codec.Encode(records[i])
+		if b.Len() > 0 && b.SizeBytes()+len(key)+len(value)+recordOverhead > o.MaxBatchBytes {
+			if err := in.append(b, records[first:i], entries); err != nil {
+				return err
+			}
+			b, first, entries = batch.NewBuilder(batch.BuilderOptions{LeaderEpoch: in.s.epoch}), i, nil
+		}
+		b.Add(nowMs, key, value)
+		entries = append(entries, entry{key: key, value: value})
+	}
+	return in.append(b, records[first:], entries)
+}
+
+func (in *instance[E, R, A]) append(b *batch.Builder, records []R, entries []entry) error {
+	offset, err := in.log.Append(in.s.epoch, b.Build(), in.onCommitted)
+	if err != nil {
+		return fmt.Errorf("append %d records to %s-%d: %w", len(records), in.s.rt.o.Topic, in.s.partition, err)
+	}
+	for i := range records {
+		in.machine.Replay(offset+int64(i), records[i])
+		entries[i].offset = offset + int64(i)
+	}
+	in.appended = offset + int64(len(records))
+	in.ck.add(entries, in.appended, in.s.epoch)
+	in.s.failures = 0
+	return nil
+}
+
+// onCommitted runs on the log's goroutine, or inside Append.
+func (in *instance[E, R, A]) onCommitted(err error) {
+	if err != nil || in.waiting.Load() {
+		in.s.put(job[E, A]{kind: jobCommitted, owner: in, err: err})
+	}
+}
+
+// release sends the parked answers that the high watermark has passed.
+func (in *instance[E, R, A]) release(err error) {
+	if err != nil {
+		in.s.fail(err)
+		return
+	}
+	for {
+		highWatermark := in.log.HighWatermark()
+		n := 0
+		for n < len(in.parked) && in.parked[n].end <= highWatermark {
+			n++
+		}
+		ready := in.parked[:n]
+		in.parked = in.parked[n:]
+		for i := range ready {
+			in.send(ready[i].answer)
+		}
+		if len(in.parked) == 0 {
+			in.parked = nil
+			in.waiting.Store(false)
+			return
+		}
+		// A commit after this store wakes the shard; one before it has moved the
+		// watermark that is read once more.
+		if in.waiting.Swap(true) {
+			return
+		}
+	}
+}
+
+func (in *instance[E, R, A]) send(a A) {
+	call := in.s.rt.o.CallOf(a)
+	done := in.calls[call]
+	invariant.That(done != nil, "an answer to call %d, which waits for none", call)
+	delete(in.calls, call)
+	done(a, nil)
+}
+
+// checkpoint stores what was committed since the last time.
+func (in *instance[E, R, A]) checkpoint() { in.ck.flush(in.log.HighWatermark()) }
+
+// stop ends the instance: nothing of it is heard again.
+func (in *instance[E, R, A]) stop(err error) {
+	in.timers.stop()
+	in.checkpoint()
+	calls := in.calls
+	in.calls, in.parked = nil, nil
+	var none A
+	for _, call := range slices.Sorted(maps.Keys(calls)) {
+		calls[call](none, err)
+	}
+}

@@ -1,0 +1,200 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/machine"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+)
+
+// readBytes is how much of the log one step of a load reads.
+const readBytes = 1 << 20
+
+// The wait before a shard loads again grows from reloadMin to reloadMax, so that
+// a broken disk does not keep the broker busy with loading.
+const (
+	reloadMin = 50 * time.Millisecond
+	reloadMax = 5 * time.Second
+)
+
+// load makes a machine of the checkpoint and the log, and serves from then on.
+func (s *shard[E, R, A]) load() {
+	if s.in != nil || s.isClosed() {
+		return
+	}
+	s.rt.loads <- struct{}{}
+	in, err := s.loadInstance()
+	<-s.rt.loads
+	if err != nil {
+		s.rt.o.Log.Error("coordinator did not load", "partition", s.name(), "epoch", s.epoch, "err", err)
+		s.loadLater()
+		return
+	}
+	s.in = in
+	in.handle(s.rt.o.Loaded())
+	told := s.told
+	s.told = nil
+	for i := range told {
+		s.tell(told[i])
+	}
+	if s.in != in {
+		return
+	}
+	s.mu.Lock()
+	if s.state != loading {
+		s.mu.Unlock()
+		return
+	}
+	s.state = serving
+	waiters := s.waiters
+	s.waiters = nil
+	s.mu.Unlock()
+	for _, w := range waiters {
+		w(nil)
+	}
+}
+
+func (s *shard[E, R, A]) name() string { return fmt.Sprintf("%s-%d", s.rt.o.Topic, s.partition) }
+
+func (s *shard[E, R, A]) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == closed
+}
+
+// fail is the crash of crash-only: the machine is forgotten, whoever waits hears
+// of it, and the log is loaded again.
+func (s *shard[E, R, A]) fail(err error) {
+	s.rt.o.Log.Error("coordinator starts over", "partition", s.name(), "epoch", s.epoch, "err", err)
+	s.mu.Lock()
+	if s.state == serving {
+		s.state = loading
+	}
+	s.mu.Unlock()
+	s.drop(forClients(err))
+	s.loadLater()
+}
+
+func (s *shard[E, R, A]) loadLater() {
+	s.failures++
+	wait := min(reloadMin<<min(s.failures-1, 16), reloadMax)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == closed {
+		return
+	}
+	s.reload = s.rt.o.Clock.AfterFunc(wait, func() { s.put(job[E, A]{kind: jobLoad}) })
+}
+
+func (s *shard[E, R, A]) loadInstance() (*instance[E, R, A], error) {
+	o := &s.rt.o
+	log, err := o.Open(s.partition)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.name(), err)
+	}
+	in := &instance[E, R, A]{s: s, log: log, calls: map[uint64]func(A, error){}}
+	in.timers = newTimers(o.Clock, func(t *timer) { s.put(job[E, A]{kind: jobTimer, timer: t, owner: in}) })
+	in.ck = newCheckpoint(o.KV, checkpointPrefix(o.CheckpointPrefix, s.partition), log.TopicID(), o.Log, s.name())
+	in.machine = o.New(s.partition)
+	from, err := restore(in.ck, log, o.Codec, in.machine)
+	if err != nil {
+		o.Log.Warn("checkpoint dropped, the log is replayed whole", "partition", s.name(), "reason", err)
+		in.ck.drop()
+		in.machine, from = o.New(s.partition), log.LogStartOffset()
+	}
+	if err := in.replay(from); err != nil {
+		return nil, err
+	}
+	// What was appended by an earlier leader may be beyond the high watermark:
+	// answers wait for it.
+	log.WhenCommitted(s.epoch, in.appended, in.onCommitted)
+	return in, nil
+}
+
+// restore feeds a checkpoint that fits the log to the machine and returns where
+// the log goes on. Any error means: the checkpoint is not to be used.
+func restore[E, R, A any](ck *checkpoint, log Log, codec Codec[R], m machine.Machine[E, R, A]) (from int64, err error) {
+	start := log.LogStartOffset()
+	meta, ok, err := ck.meta()
+	if err != nil || !ok {
+		return start, err
+	}
+	if err := meta.fits(log); err != nil {
+		return 0, err
+	}
+	var bad error
+	err = ck.scan(func(e entry) bool {
+		r, known, err := codec.Decode(e.key, e.value)
+		if err != nil {
+			bad = err
+			return false
+		}
+		if known {
+			m.Replay(e.offset, r)
+		}
+		return true
+	})
+	return meta.offset, errors.Join(err, bad)
+}
+
+// replay feeds the log from an offset to its end to the machine.
+func (in *instance[E, R, A]) replay(from int64) error {
+	in.appended = from
+	for in.appended < in.log.LogEndOffset() {
+		data, err := in.log.Read(in.appended, readBytes)
+		if err != nil {
+			return fmt.Errorf("read %s at %d: %w", in.s.name(), in.appended, err)
+		}
+		before := in.appended
+		for len(data) > 0 {
+			var v batch.View
+			if v, data, err = batch.Next(data); err == nil {
+				err = in.replayBatch(v)
+			}
+			if err != nil {
+				return fmt.Errorf("replay %s at %d: %w", in.s.name(), in.appended, err)
+			}
+		}
+		if in.appended == before {
+			return fmt.Errorf("replay %s: nothing to read at %d, and the log ends at %d", in.s.name(), before, in.log.LogEndOffset())
+		}
+		in.checkpoint()
+	}
+	return nil
+}
+
+// replayBatch applies one batch. Transactions are not decided here yet, so their
+// records and markers are passed over.
+func (in *instance[E, R, A]) replayBatch(v batch.View) error {
+	if v.CRC() != v.ComputeCRC() {
+		return batch.ErrCorrupt
+	}
+	next := max(v.NextOffset(), in.appended)
+	if v.IsControl() || v.IsTransactional() {
+		in.appended = next
+		return nil
+	}
+	var entries []entry
+	err := batch.Records(v, 0, func(r batch.Record) error {
+		if r.Offset < in.appended {
+			return nil
+		}
+		rec, known, err := in.s.rt.o.Codec.Decode(r.Key, r.Value)
+		if err != nil {
+			return fmt.Errorf("record at %d: %w", r.Offset, err)
+		}
+		if known {
+			in.machine.Replay(r.Offset, rec)
+			entries = append(entries, entry{offset: r.Offset, key: r.Key, value: r.Value})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	in.appended = next
+	in.ck.add(entries, next, v.PartitionLeaderEpoch())
+	return nil
+}

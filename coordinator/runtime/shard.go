@@ -1,0 +1,232 @@
+package runtime
+
+import (
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+type shardState int8
+
+const (
+	loading shardState = iota
+	serving
+	closed
+)
+
+// maxQueuedJobs bounds what waits for one shard, and how many callers wait for
+// its load.
+const maxQueuedJobs = 1 << 16
+
+// shard is one partition's coordinator. Its jobs run one after another, on at
+// most one goroutine at a time and on none while there are none.
+type shard[E, R, A any] struct {
+	rt        *Runtime[E, R, A]
+	partition int32
+	epoch     int32
+
+	mu       sync.Mutex
+	state    shardState
+	closeErr error
+	queue    []job[E, A]
+	running  bool
+	waiters  []func(error)
+	reload   clock.Timer
+
+	// What follows belongs to the goroutine that runs the jobs.
+
+	// in is the loaded machine and all that goes with it, nil while there is
+	// none.
+	in *instance[E, R, A]
+	// told are events that came before the machine was there.
+	told []job[E, A]
+	// failures counts failed loads and appends since the last good append.
+	failures int
+}
+
+type jobKind int8
+
+const (
+	jobLoad jobKind = iota
+	jobEvent
+	jobTell
+	jobTimer
+	jobCommitted
+	jobClose
+)
+
+// job is one piece of a shard's work.
+type job[E, A any] struct {
+	kind  jobKind
+	event func(call uint64) E
+	done  func(A, error)
+	// timer and owner say whose timer or commit it was: what belongs to an
+	// earlier instance is ignored.
+	timer *timer
+	owner any
+	err   error
+	// then runs after a close.
+	then func()
+}
+
+// submit queues a client's event, or says why it is not taken.
+func (s *shard[E, R, A]) submit(j job[E, A]) error {
+	s.mu.Lock()
+	switch {
+	case s.state == closed:
+		defer s.mu.Unlock()
+		return s.closeErr
+	case s.state == loading:
+		s.mu.Unlock()
+		return s.loadInProgress()
+	case len(s.queue) >= maxQueuedJobs:
+		s.mu.Unlock()
+		return protocol.Errorf(kerr.CoordinatorNotAvailable, "%s-%d has %d requests waiting", s.rt.o.Topic, s.partition, maxQueuedJobs)
+	}
+	s.putLocked(j)
+	return nil
+}
+
+func (s *shard[E, R, A]) loadInProgress() error {
+	return protocol.Errorf(kerr.CoordinatorLoadInProgress, "%s-%d is loading", s.rt.o.Topic, s.partition)
+}
+
+// put queues the shard's own work.
+func (s *shard[E, R, A]) put(j job[E, A]) {
+	s.mu.Lock()
+	s.putLocked(j)
+}
+
+// putLocked queues a job, releases s.mu and sees to it that somebody runs it.
+func (s *shard[E, R, A]) putLocked(j job[E, A]) {
+	s.queue = append(s.queue, j)
+	start := !s.running
+	s.running = true
+	s.mu.Unlock()
+	if start {
+		s.rt.o.Go(s.run)
+	}
+}
+
+// close fails everything that waits, with err, and all that comes later. then
+// runs once the shard has stopped.
+func (s *shard[E, R, A]) close(err error, then func()) {
+	s.mu.Lock()
+	s.state, s.closeErr = closed, err
+	waiters := s.waiters
+	s.waiters = nil
+	if s.reload != nil {
+		s.reload.Stop()
+	}
+	s.putLocked(job[E, A]{kind: jobClose, then: then})
+	for _, w := range waiters {
+		w(err)
+	}
+}
+
+func (s *shard[E, R, A]) whenServing(done func(error)) {
+	s.mu.Lock()
+	switch {
+	case s.state == serving:
+		s.mu.Unlock()
+		done(nil)
+	case s.state == closed:
+		err := s.closeErr
+		s.mu.Unlock()
+		done(err)
+	case len(s.waiters) >= maxQueuedJobs:
+		s.mu.Unlock()
+		done(s.loadInProgress())
+	default:
+		s.waiters = append(s.waiters, done)
+		s.mu.Unlock()
+	}
+}
+
+// run works until the queue is empty.
+func (s *shard[E, R, A]) run() {
+	var spare []job[E, A]
+	for {
+		s.mu.Lock()
+		if len(s.queue) == 0 {
+			s.running = false
+			s.mu.Unlock()
+			return
+		}
+		jobs := s.queue
+		s.queue = spare[:0]
+		s.mu.Unlock()
+		for i := range jobs {
+			s.do(jobs[i])
+			jobs[i] = job[E, A]{}
+		}
+		spare = jobs
+		if s.in != nil {
+			s.in.checkpoint()
+		}
+	}
+}
+
+func (s *shard[E, R, A]) do(j job[E, A]) {
+	switch j.kind {
+	case jobLoad:
+		s.load()
+	case jobClose:
+		s.told = nil
+		s.drop(s.whyNot())
+		if j.then != nil {
+			j.then()
+		}
+	case jobEvent:
+		if s.in == nil {
+			var none A
+			j.done(none, s.whyNot())
+			return
+		}
+		s.in.event(j.event, j.done)
+	case jobTell:
+		if !s.isClosed() {
+			s.tell(j)
+		}
+	case jobTimer:
+		if s.in != nil && j.owner == any(s.in) {
+			s.in.fired(j.timer)
+		}
+	case jobCommitted:
+		if s.in != nil && j.owner == any(s.in) {
+			s.in.release(j.err)
+		}
+	}
+}
+
+func (s *shard[E, R, A]) whyNot() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == closed {
+		return s.closeErr
+	}
+	return s.loadInProgress()
+}
+
+func (s *shard[E, R, A]) tell(j job[E, A]) {
+	if s.in != nil {
+		s.in.event(j.event, nil)
+		return
+	}
+	if len(s.told) < maxQueuedJobs {
+		s.told = append(s.told, j)
+	}
+}
+
+// drop forgets the machine and fails all calls that wait for its answers.
+func (s *shard[E, R, A]) drop(err error) {
+	in := s.in
+	if in == nil {
+		return
+	}
+	s.in = nil
+	in.stop(err)
+}
