@@ -1,0 +1,128 @@
+package network
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// budget is queued.max.request.bytes: the memory that the requests of all
+// connections may hold, from their first byte until they have ended.
+//
+// Frames that are collected ask first and wait in order when there is no room.
+// What a request turns out to need in addition (its decoded form) is added without
+// asking, so used may pass the limit; then a connection gets nothing more until
+// its own requests have ended or used is below the limit.
+//
+// One frame at a time may go beyond the limit: otherwise partial frames could fill
+// the budget and wait for each other forever.
+type budget struct {
+	limitBytes int64
+	// usedBytes changes under mu and is read without.
+	usedBytes atomic.Int64
+
+	mu sync.Mutex
+	// overdraft is the connection whose frame may go beyond the limit. While
+	// anybody waits it is set, so that somebody always makes progress.
+	overdraft *Conn
+	waiters   []waiter
+}
+
+// waiter is a connection that has stopped reading until it is granted its bytes.
+// There is at most one for each connection, so the queue is bounded by
+// max.connections.
+type waiter struct {
+	conn  *Conn
+	bytes int64
+	small bool
+}
+
+// fits says whether n bytes are within the limit. An eighth is kept for frames of
+// at most inlineFrameMax, so that large ones cannot keep them out.
+func (b *budget) fits(n int64, small bool) bool {
+	limit := b.limitBytes
+	if !small {
+		limit -= limit / 8
+	}
+	return b.usedBytes.Load()+n <= limit
+}
+
+// full says that a connection may have no more than one request at a time.
+func (b *budget) full() bool { return b.usedBytes.Load() >= b.limitBytes }
+
+// acquire takes n bytes for a frame of c. holdsOver says that this frame is
+// already beyond the limit; over that it is now. Without room it queues c, whose
+// granted will be called, unless wait is false.
+func (b *budget) acquire(c *Conn, n int, small, holdsOver, wait bool) (ok, over bool) {
+	need := int64(n)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case holdsOver:
+		over = true
+	case b.fits(need, small) && (small || len(b.waiters) == 0):
+	case b.overdraft == nil:
+		b.overdraft, over = c, true
+	default:
+		if wait {
+			b.waiters = append(b.waiters, waiter{c, need, small})
+		}
+		return false, false
+	}
+	b.usedBytes.Add(need)
+	return true, over
+}
+
+// add takes n bytes without asking.
+func (b *budget) add(n int) {
+	b.mu.Lock()
+	b.usedBytes.Add(int64(n))
+	b.mu.Unlock()
+}
+
+// release gives n bytes back, and the permission to be beyond the limit when over,
+// and admits who waits.
+func (b *budget) release(n int, over bool) {
+	b.mu.Lock()
+	b.usedBytes.Add(-int64(n))
+	if over {
+		b.overdraft = nil
+	}
+	var admitted []waiter
+	var overdrawn *Conn
+	for len(b.waiters) > 0 {
+		w := b.waiters[0]
+		if !b.fits(w.bytes, w.small) {
+			if b.overdraft != nil {
+				break
+			}
+			b.overdraft, overdrawn = w.conn, w.conn
+		}
+		b.usedBytes.Add(w.bytes)
+		b.waiters[0] = waiter{}
+		b.waiters = b.waiters[1:]
+		admitted = append(admitted, w)
+	}
+	b.mu.Unlock()
+	for _, w := range admitted {
+		w.conn.granted(int(w.bytes), w.conn == overdrawn)
+	}
+}
+
+// forget removes a closed connection from the queue.
+func (b *budget) forget(c *Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, w := range b.waiters {
+		if w.conn == c {
+			b.waiters = append(b.waiters[:i], b.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// waiting is the number of connections that wait for memory.
+func (b *budget) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiters)
+}

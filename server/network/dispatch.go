@@ -1,0 +1,219 @@
+package network
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+)
+
+// Bounds of one connection. A Kafka client keeps 5 requests in flight by default,
+// librdkafka as many as it likes: the count only has to bound small ones.
+const (
+	outstandingMax = 256
+	inBytesMax     = 8 << 20
+	// pendingOutMax is how much a peer may leave unread before its next request
+	// is not started.
+	pendingOutMax = 1 << 20
+	// turnBytesMax bounds the responses that are collected before they are sent.
+	turnBytesMax = 256 << 10
+)
+
+// dispatchInPlace serves a frame that lies in the reader's buffer. It is false,
+// and nothing has happened, when there is no memory to keep it for later.
+func (c *Conn) dispatchInPlace(frame []byte, class Class) bool {
+	if c.link.blocking() || c.inlineNow(class) {
+		r := c.newRequest(frame)
+		r.inPlace = true
+		c.serveOnReader(r, class)
+		return true
+	}
+	c.in.frameSize = len(frame)
+	if !c.acquire(len(frame)) {
+		return false
+	}
+	over := c.in.over
+	c.in.over = false
+	r := c.newRequest(bytes.Clone(frame))
+	r.frameCharge, r.over, r.pooled = len(frame), over, true
+	c.enqueueExec(r)
+	return true
+}
+
+// dispatchOwned serves a frame with a buffer of its own.
+func (c *Conn) dispatchOwned(frame []byte, class Class, over bool) {
+	r := c.newRequest(frame)
+	r.frameCharge, r.over, r.pooled = cap(frame), over, true
+	if c.link.blocking() || (len(frame) <= inlineFrameMax && c.inlineNow(class)) {
+		c.serveOnReader(r, class)
+		return
+	}
+	c.enqueueExec(r)
+}
+
+func (c *Conn) newRequest(frame []byte) *Request {
+	r := &Request{Conn: c, Frame: frame}
+	r.refs.Store(2)
+	return r
+}
+
+// inlineNow says whether a request may be served on the loop: it cannot block,
+// nothing earlier waits for the executor, the disk is well, the peer reads its
+// responses, and memory is not short (or this is its only request).
+func (c *Conn) inlineNow(class Class) bool {
+	return class.Inline && c.queued.Load() == 0 && c.pendingOut.Load() <= pendingOutMax &&
+		!c.srv.pressure() && (c.outstanding.Load() == 0 || !c.srv.budget.full())
+}
+
+// serveOnReader serves on the loop or on the goroutine of a blocking connection.
+func (c *Conn) serveOnReader(r *Request, class Class) {
+	r.onLoop = !c.link.blocking()
+	if !class.Inline {
+		c.flush() // earlier answers must not wait for a request that may block
+	}
+	c.serve(r)
+	if r.state.Load() == requestEnded && c.outstanding.Load() == 0 && r.end != endHangup {
+		if r.end == endResponse {
+			c.turn.add(c.outItems(r.resp))
+			r.resp = Response{}
+			if c.turn.bytes > turnBytesMax {
+				c.flush()
+			}
+		}
+		return
+	}
+	c.flush()
+	c.settle(r)
+}
+
+// serve calls the handler; a panic costs the connection, not the broker.
+func (c *Conn) serve(r *Request) {
+	defer r.served()
+	defer func() {
+		if p := recover(); p != nil {
+			c.srv.metrics.panics.Inc()
+			c.srv.log.Error("panic in a request handler", "peer", c.peer(),
+				"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
+			if !r.ended.Load() {
+				r.Hangup("internal error")
+			}
+		}
+	}()
+	c.srv.handler.Serve(r)
+}
+
+// settle gives a request whose Serve has returned its slot. The reader and the
+// executor never serve at the same time, so slots are in the order of the frames.
+func (c *Conn) settle(r *Request) {
+	ended := r.state.Load() == requestEnded
+	if ended {
+		r.items = c.outItems(r.resp)
+	}
+	c.mu.Lock()
+	c.outstanding.Add(1)
+	if c.slotTail == nil {
+		c.slotHead = r
+	} else {
+		c.slotTail.next = r
+	}
+	c.slotTail = r
+	if ended {
+		r.done = true
+	} else if !r.state.CompareAndSwap(requestServing, requestDetached) {
+		// It has ended since the look above and left the rest to us.
+		c.mu.Unlock()
+		c.finish(r)
+		return
+	}
+	dropped := c.popLocked()
+	c.mu.Unlock()
+	releaseItems(dropped)
+	c.kick(false)
+}
+
+// finish marks a slot done and sends everything that is now in order.
+func (c *Conn) finish(r *Request) {
+	r.items = c.outItems(r.resp)
+	c.mu.Lock()
+	r.done = true
+	dropped := c.popLocked()
+	c.mu.Unlock()
+	releaseItems(dropped)
+	c.kick(false)
+}
+
+// popLocked moves the done prefix of the slots to the out-queue. It returns what
+// must be released because the connection has closed.
+func (c *Conn) popLocked() (dropped []outItem) {
+	for c.slotHead != nil && c.slotHead.done {
+		r := c.slotHead
+		c.slotHead = r.next
+		if c.slotHead == nil {
+			c.slotTail = nil
+		}
+		r.next = nil
+		switch {
+		case c.life.closed || c.life.hangup:
+			dropped = append(dropped, r.items...)
+		case r.end == endHangup:
+			c.life.hangup = true
+		default:
+			c.enqueueLocked(r.items)
+		}
+		r.items, r.resp = nil, Response{}
+		c.outstanding.Add(-1)
+	}
+	return dropped
+}
+
+// enqueueExec hands a request to the executor, after the answers of this turn.
+func (c *Conn) enqueueExec(r *Request) {
+	c.flush()
+	c.mu.Lock()
+	if c.life.closed {
+		c.mu.Unlock()
+		r.abandon()
+		return
+	}
+	c.queued.Add(1)
+	c.exec = append(c.exec, r)
+	c.mu.Unlock()
+	c.recheck()
+}
+
+// runExec serves the queued requests one after the other. The goroutine ends when
+// there are none, or the peer does not read its responses.
+func (c *Conn) runExec() {
+	for {
+		c.mu.Lock()
+		if c.life.closed || len(c.exec) == 0 || c.pendingOut.Load() > pendingOutMax {
+			c.execRunning = false
+			c.mu.Unlock()
+			return
+		}
+		r := c.exec[0]
+		c.exec[0] = nil
+		c.exec = c.exec[1:]
+		if len(c.exec) == 0 {
+			c.exec = nil
+		}
+		c.mu.Unlock()
+		if c.hung.Load() {
+			r.abandon()
+		} else {
+			c.serve(r)
+			c.settle(r)
+		}
+		c.queued.Add(-1)
+		c.recheck()
+	}
+}
+
+// abandon drops a request that was never served.
+func (r *Request) abandon() {
+	if r.pooled {
+		putBuffer(r.Frame)
+	}
+	r.Frame = nil
+	r.Conn.uncharge(r.frameCharge, r.over)
+}

@@ -1,0 +1,3 @@
+package network
+
+func newEngine(*Server, int) (engine, error) { return nil, nil }

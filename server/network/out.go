@@ -1,0 +1,415 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// outItem is a piece of a response on its way out.
+type outItem struct {
+	// data is what can be sent now: heap bytes, mapped bytes, or a chunk that was
+	// read from an unmapped region.
+	data   []byte
+	region Region
+	// readOff and unread are where the next chunk of an unmapped region starts
+	// and how much of it has not been read.
+	readOff, unread int
+	chunk           []byte
+}
+
+func (it *outItem) sizeBytes() int { return len(it.data) + it.unread }
+
+// heapBytes is what the item holds in memory of our own.
+func (it *outItem) heapBytes() int {
+	if it.region == nil {
+		return len(it.data)
+	}
+	return cap(it.chunk)
+}
+
+func (it *outItem) release() {
+	if it.chunk != nil {
+		putBuffer(it.chunk)
+	}
+	if it.region != nil {
+		it.region.Release()
+	}
+	*it = outItem{}
+}
+
+func releaseItems(items []outItem) {
+	for i := range items {
+		items[i].release()
+	}
+}
+
+// outList is a reusable list of items: the responses of one turn, then the
+// connection's out-queue.
+type outList struct {
+	items []outItem
+	head  int
+}
+
+var outLists = sync.Pool{New: func() any { return new(outList) }}
+
+// keptItems bounds what a reused list holds on to.
+const keptItems = 256
+
+func (l *outList) recycle() {
+	clear(l.items)
+	if cap(l.items) <= keptItems {
+		l.items, l.head = l.items[:0], 0
+		outLists.Put(l)
+	}
+}
+
+// release gives up all items that have not been sent.
+func (l *outList) release() {
+	if l != nil {
+		releaseItems(l.items[l.head:])
+		l.recycle()
+	}
+}
+
+// turn collects the responses that are ready while the reader handles one piece of
+// input, so that they leave in one system call.
+type turn struct {
+	list  *outList
+	bytes int
+}
+
+func (t *turn) add(items []outItem) {
+	if t.list == nil {
+		t.list = outLists.Get().(*outList)
+	}
+	t.list.items = append(t.list.items, items...)
+	for i := range items {
+		t.bytes += items[i].sizeBytes()
+	}
+}
+
+// outQueue holds what could not be sent yet, by reference and in order. Under
+// Conn.mu.
+type outQueue struct {
+	list *outList
+	// writing says that some goroutine is sending: everyone else only appends.
+	writing bool
+	// armed says that the socket was full and its poller will call writable.
+	armed bool
+	// busy counts the calls on the socket that are under way; idle is closed when
+	// there are none left, made by whoever is about to take the socket away.
+	busy int
+	idle chan struct{}
+	// heapBytes is what the items hold of our memory.
+	heapBytes int
+}
+
+// outItems prepares a response for the out-queue; empty pieces are dropped.
+func (c *Conn) outItems(resp Response) []outItem {
+	items := make([]outItem, 0, len(resp.Segs))
+	for _, s := range resp.Segs {
+		if s.Region == nil {
+			if len(s.Bytes) > 0 {
+				items = append(items, outItem{data: s.Bytes})
+			}
+			continue
+		}
+		n := s.Region.Len()
+		if n == 0 {
+			s.Region.Release()
+			continue
+		}
+		it := outItem{region: s.Region, unread: n}
+		if c.link.sendsMapped() {
+			if b := s.Region.Bytes(); b != nil {
+				it.data, it.unread = b[:n], 0
+			}
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+func (c *Conn) enqueueLocked(items []outItem) {
+	if len(items) == 0 {
+		return
+	}
+	if c.out.list == nil {
+		c.out.list = outLists.Get().(*outList)
+	}
+	c.out.list.items = append(c.out.list.items, items...)
+	c.countOutLocked(items)
+}
+
+func (c *Conn) countOutLocked(items []outItem) {
+	heap, total := 0, 0
+	for i := range items {
+		heap += items[i].heapBytes()
+		total += items[i].sizeBytes()
+	}
+	if c.pendingOut.Add(int64(total)) == int64(total) {
+		c.lastOutMs.Store(c.srv.nowMs()) // the time of no progress starts now
+	}
+	c.addHeapLocked(heap)
+}
+
+func (c *Conn) addHeapLocked(n int) {
+	c.out.heapBytes += n
+	c.srv.outHeapBytes.Add(int64(n))
+}
+
+// flush sends the responses of this turn. Reader only.
+func (c *Conn) flush() {
+	t := c.turn
+	if t == nil || t.list == nil {
+		return
+	}
+	l := t.list
+	t.list, t.bytes = nil, 0
+	c.mu.Lock()
+	switch {
+	case c.life.closed || c.life.hangup:
+		c.mu.Unlock()
+		l.release()
+		return
+	case c.out.list == nil:
+		c.out.list = l
+		c.countOutLocked(l.items)
+		l = nil
+	default:
+		c.enqueueLocked(l.items)
+	}
+	c.mu.Unlock()
+	if l != nil {
+		l.recycle()
+	}
+	c.kick(true)
+}
+
+// kick sends what is queued unless somebody does already, and looks at what the
+// connection may do next. Any goroutine; only the reader of a blocking connection
+// may be blocked by it.
+func (c *Conn) kick(reader bool) {
+	if c.beginWrite() {
+		c.link.drain(reader)
+	}
+	c.recheck()
+}
+
+func (c *Conn) beginWrite() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out.writing || c.out.armed || c.out.list == nil || c.life.closed {
+		return false
+	}
+	c.out.writing = true
+	return true
+}
+
+// iovMax pieces go into one system call: far below the kernel's 1024, and more
+// than the pipelined requests of usual clients.
+const iovMax = 64
+
+// drainSliceBytes is how much one call of drainSome sends before it lets its
+// goroutine do something else.
+const drainSliceBytes = 1 << 20
+
+// errAgain is a write that would block.
+var errAgain = errors.New("the socket is full")
+
+// drainSome is the writer: it sends until the queue is empty, the socket is full,
+// the connection has closed (false), or drainSliceBytes are out (true: the caller
+// is still the writer and must go on, here or elsewhere).
+func (c *Conn) drainSome() (more bool) {
+	var space [iovMax][]byte
+	for sent := 0; sent < drainSliceBytes; {
+		bufs, ok := c.nextWrite(space[:0])
+		if !ok {
+			return false
+		}
+		if len(bufs) == 0 {
+			if err := c.loadChunk(); err != nil {
+				c.endWrite()
+				c.Close(err.Error())
+				return false
+			}
+			continue
+		}
+		n, err := c.link.write(bufs)
+		sent += n
+		if err == errAgain {
+			if err = c.waitWritable(n); err == nil {
+				return false
+			}
+		} else {
+			c.wrote(n)
+		}
+		if err != nil {
+			c.endWrite()
+			c.shut(closedError, "write: "+err.Error())
+			return false
+		}
+	}
+	return true
+}
+
+// nextWrite gathers what can be sent in one call and marks the socket busy. No
+// pieces and true: the first item needs a chunk from its file. False: the caller
+// is no longer the writer.
+func (c *Conn) nextWrite(bufs [][]byte) ([][]byte, bool) {
+	c.mu.Lock()
+	l := c.out.list
+	if c.life.closed || l == nil {
+		c.mu.Unlock()
+		c.endWrite()
+		return nil, false
+	}
+	defer c.mu.Unlock()
+	for i := l.head; i < len(l.items) && len(bufs) < cap(bufs); i++ {
+		it := &l.items[i]
+		if len(it.data) == 0 {
+			break
+		}
+		bufs = append(bufs, it.data)
+		if it.unread > 0 {
+			break
+		}
+	}
+	if len(bufs) > 0 {
+		c.out.busy++
+	}
+	return bufs, true
+}
+
+// loadChunk reads the next chunk of the unmapped region at the head of the queue.
+// Only the writer calls it, so the item stays where it is.
+func (c *Conn) loadChunk() error {
+	c.mu.Lock()
+	it := c.out.list.items[c.out.list.head]
+	c.mu.Unlock()
+	chunk := it.chunk
+	if chunk == nil {
+		chunk = getBuffer(min(chunkBytes, it.unread))
+	}
+	n := min(cap(chunk), it.unread)
+	if got, err := it.region.ReadAt(chunk[:n], int64(it.readOff)); got < n {
+		if it.chunk == nil {
+			putBuffer(chunk)
+		}
+		return fmt.Errorf("read %d bytes for a response: %w", n, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	head := &c.out.list.items[c.out.list.head]
+	if head.chunk == nil {
+		head.chunk = chunk
+		c.addHeapLocked(cap(chunk))
+	}
+	head.data, head.readOff, head.unread = chunk[:n], head.readOff+n, head.unread-n
+	return nil
+}
+
+// wrote takes n sent bytes off the queue.
+func (c *Conn) wrote(n int) {
+	c.mu.Lock()
+	done := c.advanceLocked(n)
+	c.notBusyLocked()
+	c.mu.Unlock()
+	releaseItems(done)
+}
+
+// waitWritable takes n bytes off the queue and has the poller call writable. The
+// socket stays busy meanwhile, so that it cannot be closed under the call.
+func (c *Conn) waitWritable(n int) error {
+	c.mu.Lock()
+	done := c.advanceLocked(n)
+	c.out.armed, c.out.writing = true, false
+	c.mu.Unlock()
+	releaseItems(done)
+	err := c.link.arm()
+	c.mu.Lock()
+	c.notBusyLocked()
+	if err != nil {
+		c.out.armed, c.out.writing = false, true
+	}
+	over := c.srv.outHeapBytes.Load() > c.srv.limits.QueuedBytes && c.out.heapBytes > 0
+	c.mu.Unlock()
+	if over && err == nil {
+		c.srv.log.Warn("closing connection", "peer", c.peer(), "listener", c.listener.name,
+			"reason", "too many response bytes wait for slow readers")
+		c.shut(closedMemory, "slow reader")
+	}
+	return err
+}
+
+// writable is called by the poller.
+func (c *Conn) writable() {
+	c.mu.Lock()
+	c.out.armed = false
+	c.mu.Unlock()
+	c.kick(false)
+}
+
+// endWrite gives up the writer's role; the writer of a closed connection is the
+// one that releases its queue, because it may have been reading from it.
+func (c *Conn) endWrite() {
+	c.mu.Lock()
+	c.out.writing = false
+	var list *outList
+	if c.life.closed {
+		list = c.takeOutLocked()
+	}
+	c.mu.Unlock()
+	list.release()
+}
+
+// takeOutLocked empties the queue of a closed connection.
+func (c *Conn) takeOutLocked() *outList {
+	list := c.out.list
+	c.out.list = nil
+	c.addHeapLocked(-c.out.heapBytes)
+	return list
+}
+
+// advanceLocked removes n sent bytes; it returns the items that are finished, to be
+// released outside the lock.
+func (c *Conn) advanceLocked(n int) (done []outItem) {
+	l := c.out.list
+	if n <= 0 || l == nil {
+		return nil
+	}
+	c.pendingOut.Add(int64(-n))
+	c.srv.metrics.bytesOut.Add(int64(n))
+	c.lastOutMs.Store(c.srv.nowMs())
+	for n > 0 {
+		it := &l.items[l.head]
+		k := min(n, len(it.data))
+		if it.region == nil {
+			c.addHeapLocked(-k)
+		}
+		it.data, n = it.data[k:], n-k
+		if len(it.data) > 0 || it.unread > 0 {
+			continue
+		}
+		c.addHeapLocked(-it.heapBytes())
+		if it.region != nil {
+			done = append(done, *it)
+		}
+		*it = outItem{}
+		l.head++
+	}
+	if l.head == len(l.items) {
+		c.out.list = nil
+		l.recycle()
+	}
+	return done
+}
+
+func (c *Conn) notBusyLocked() {
+	c.out.busy--
+	if c.out.busy == 0 && c.out.idle != nil {
+		close(c.out.idle)
+		c.out.idle = nil
+	}
+}
