@@ -20,6 +20,12 @@ type Handlers struct {
 	Image func() *metadata.Image
 	// Controller takes the requests that change metadata.
 	Controller Controller
+	// AutoCreate is auto.create.topics.enable.
+	AutoCreate func() bool
+
+	// table and metrics are set by NewDispatcher.
+	table   []API
+	metrics *metrics
 }
 
 // Controller decides requests that change metadata.
@@ -29,5 +35,3 @@ type Controller interface {
 	// that was created takes Produce and Fetch when done runs.
 	Handle(req kmsg.Request, done func(kmsg.Response, error))
 }
-
-func (h *Handlers) observe(c *Call) {}

@@ -1,6 +1,10 @@
 package api
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"reflect"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
 
 // API is one row of Table.
 type API struct {
@@ -12,13 +16,34 @@ type API struct {
 	// AdvertiseMin is the lowest version ApiVersions lists when it differs from
 	// Min (Produce is listed from 0, as in Kafka 4).
 	AdvertiseMin int16
-	serve        func(*Handlers, *Call, kmsg.Request)
-	newRequest   func() kmsg.Request
+	// Large admits requests up to socket.request.max.bytes; others may be up to
+	// requestBytesMax.
+	Large bool
+	// Hot rows are not searched for error codes when they reply: their handlers
+	// call CountError.
+	Hot bool
+	// Aliases says that the decoded request points into its frame, so that the
+	// frame is kept for as long as the request lives. It is false for Produce,
+	// whose handler is done with the records when it returns.
+	Aliases bool
+
+	serve      func(*Handlers, *Call, kmsg.Request)
+	newRequest func() kmsg.Request
 }
 
-// Table lists every API that is served. A handler must not read it (that is an
-// initialization cycle): Handlers has a copy.
-var Table = []API{}
+// requestBytesMax bounds every request but Produce. A group leader's SyncGroup
+// and an OffsetCommit of tens of thousands of partitions are the largest that
+// real clients send, at a few MiB.
+const requestBytesMax = 8 << 20
+
+// Table lists every API that is served, by key. A handler must not read it (that
+// is an initialization cycle): Handlers has a copy.
+var Table = []API{
+	rowOf(0, true, (*Handlers).metadata),
+	rowOf(0, true, (*Handlers).apiVersions),
+	rowOf(0, true, (*Handlers).describeCluster),
+	rowOf(0, true, (*Handlers).describeTopicPartitions),
+}
 
 // rowOf makes a row from a handler; key and types come from the request type.
 // Every version that kmsg knows from min on is served.
@@ -37,9 +62,52 @@ func rowOf[Req any, PReq interface {
 	return API{
 		Key: probe.Key(), Min: min, Max: probe.MaxVersion(), AdvertiseMin: min,
 		Name: kmsg.NameForKey(probe.Key()), Inline: inline, newRequest: newReq,
+		Aliases: hasBytes(reflect.TypeFor[Req]()),
 		serve: func(h *Handlers, c *Call, req kmsg.Request) {
 			c.resp = req.ResponseKind()
 			handle(h, c, (*Req)(req.(PReq)), any(c.resp).(*Resp))
 		},
 	}
+}
+
+// advertisedFrom lists versions that are not served, for clients that take
+// their absence badly.
+func (a API) advertisedFrom(version int16) API {
+	a.AdvertiseMin = version
+	return a
+}
+
+// large admits requests as large as the listener does.
+func (a API) large() API {
+	a.Large = true
+	return a
+}
+
+// hot marks an API whose responses are too many or too long to be searched.
+func (a API) hot() API {
+	a.Hot = true
+	return a
+}
+
+// withoutFrame says that the handler is done with every []byte of its request
+// when it returns.
+func (a API) withoutFrame() API {
+	a.Aliases = false
+	return a
+}
+
+// hasBytes says that a request type has a []byte somewhere, which the decoder
+// points into the frame.
+func hasBytes(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return t.Elem().Kind() == reflect.Uint8 || hasBytes(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasBytes(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
 }
