@@ -38,7 +38,7 @@ func (l *loader) checkIdentity(s *Snapshot) {
 	}
 }
 
-// validClusterID takes Kafka's ids, and shorter ones that people make up.
+// validClusterID takes Kafka's ids.
 func validClusterID(id string) bool {
 	return id != "" && len(id) <= 36 && strings.IndexFunc(id, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')

@@ -254,4 +254,10 @@ var acceptedBroker = []*Decl{
 		"What the keys of that class begin with."),
 	accept(familyTiered, "remote.log.storage.system.enable", TypeBoolean, "false", Check{}, Medium, ReadOnly,
 		"Use tiered storage. There is none here, so true is refused."),
+	hidden(familyBroker, "leader.replication.throttled.rate", TypeLong, "9223372036854775807", AtLeast(0), Medium, ClusterWide,
+		"The most bytes a second that leaders send for throttled replicas."),
+	hidden(familyBroker, "follower.replication.throttled.rate", TypeLong, "9223372036854775807", AtLeast(0), Medium, ClusterWide,
+		"The most bytes a second that followers fetch for throttled replicas."),
+	hidden(familyBroker, "replica.alter.log.dirs.io.max.bytes.per.second", TypeLong, "9223372036854775807", AtLeast(0), Medium, ClusterWide,
+		"The most bytes a second moved between folders."),
 }

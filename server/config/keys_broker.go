@@ -59,8 +59,8 @@ var (
 		Doc: "The largest record batch a topic takes, as sent (compressed).",
 	})
 	MaxDecompressedMessageBytes = define(familyBroker, Key[int32]{
-		Name: "max.decompressed.message.bytes", Topic: "max.decompressed.message.bytes", Default: 2147483639, Check: Between(1, 2147483639), Importance: Medium, Scope: ClusterWide,
-		Doc: "The largest size a compressed batch may unpack to.",
+		Name: "max.decompressed.message.bytes", Topic: "max.decompressed.message.bytes", Default: 256 << 20, Check: Between(1, 2147483639), Importance: Medium, Scope: ClusterWide,
+		Doc: "The largest size a compressed batch may unpack to. Kafka allows 2 GiB; here one batch can't ask for that much memory unless this says so.",
 	})
 	CompressionType = define(familyBroker, Key[string]{
 		Name: "compression.type", Topic: "compression.type", Default: "producer", Check: OneOf("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), Scope: ClusterWide,

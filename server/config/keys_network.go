@@ -5,7 +5,7 @@ import "math"
 // Keys with an effect: listeners and connections.
 var (
 	Listeners = define(familyNetwork, Key[[]string]{
-		Name: "listeners", Default: []string{"PLAINTEXT://:9092"}, Scope: PerBroker,
+		Name: "listeners", Default: []string{"PLAINTEXT://:9092"},
 		Doc: "The addresses to listen on, as NAME://host:port; an empty host is every interface.",
 	})
 	AdvertisedListeners = define(familyNetwork, Key[[]string]{
@@ -13,7 +13,7 @@ var (
 		Doc: "The address that clients of each listener are told. Without it each client is told the one it connected to.",
 	})
 	ListenerSecurityProtocolMap = define(familyNetwork, Key[string]{
-		Name: "listener.security.protocol.map", Default: "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", Importance: Low, Scope: PerBroker,
+		Name: "listener.security.protocol.map", Default: "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", Importance: Low,
 		Doc: "The security protocol of each listener name.",
 	})
 	InterBrokerListenerName = define(familyNetwork, Key[string]{
@@ -66,6 +66,6 @@ var (
 	})
 	QueuedMaxRequestBytes = define(familyNetwork, Key[int64]{
 		Name: "queued.max.request.bytes", Default: 268435456, Importance: Medium,
-		Doc: "The memory for requests that are being read or served; when it is used up, reading stops until some are answered.",
+		Doc: "The memory for requests that are being read or served; when it is used up, reading stops until some are answered. -1, Kafka's no limit, is the default here.",
 	})
 )

@@ -168,7 +168,11 @@ type NetworkLimits struct {
 
 // NetworkLimits are the limits of the listeners.
 func (s *Snapshot) NetworkLimits() NetworkLimits {
-	perIP, _ := parsePerIP(MaxConnectionsPerIPOverrides.Get(s))
+	perIP, _ := parsePerIP(MaxConnectionsPerIPOverrides.Get(s)) // checked when it was set
+	queued := QueuedMaxRequestBytes.Get(s)
+	if queued <= 0 { // Kafka's no limit; there always is one here
+		queued = QueuedMaxRequestBytes.Default
+	}
 	return NetworkLimits{
 		MaxConnections:         int(MaxConnections.Get(s)),
 		MaxConnectionsPerIP:    int(MaxConnectionsPerIP.Get(s)),
@@ -176,7 +180,7 @@ func (s *Snapshot) NetworkLimits() NetworkLimits {
 		MaxCreationRate:        int(MaxConnectionCreationRate.Get(s)),
 		IdleTimeout:            milliseconds(ConnectionsMaxIdleMs.Get(s)),
 		MaxRequestBytes:        int(SocketRequestMaxBytes.Get(s)),
-		QueuedRequestBytes:     QueuedMaxRequestBytes.Get(s),
+		QueuedRequestBytes:     queued,
 		SendBufferBytes:        int(SocketSendBufferBytes.Get(s)),
 		ReceiveBufferBytes:     int(SocketReceiveBufferBytes.Get(s)),
 		ListenBacklog:          int(SocketListenBacklogSize.Get(s)),
