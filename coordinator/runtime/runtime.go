@@ -93,6 +93,16 @@ func (rt *Runtime[E, R, A]) Forget(partition int32) {
 	h.shard.close(notCoordinator(rt.o.Topic, partition), drop)
 }
 
+// ForgetAll is Forget for every partition, for when the internal topic is gone.
+func (rt *Runtime[E, R, A]) ForgetAll() {
+	rt.mu.Lock()
+	partitions := slices.Sorted(maps.Keys(rt.shards))
+	rt.mu.Unlock()
+	for _, p := range partitions {
+		rt.Forget(p)
+	}
+}
+
 // Submit puts an event to a partition's machine. done gets the answer, or an
 // error with the code that the client shall see, exactly once and on any
 // goroutine. It is not kept from running before Submit returns.

@@ -1,0 +1,204 @@
+package group
+
+import (
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/coordinator/runtime"
+	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/internal/machine"
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+// Topic is the internal topic that the groups are kept in.
+const Topic = "__consumer_offsets"
+
+// checkpointPrefix is where the store has the checkpoints of this coordinator.
+const checkpointPrefix = "group/" + Topic + "/"
+
+// Options is what a Coordinator needs.
+type Options struct {
+	Config Config
+	// Open finds the log of a partition of Topic that this broker leads.
+	Open func(partition int32) (runtime.Log, error)
+	// KV holds the checkpoints; nil runs without.
+	KV    runtime.KV
+	Clock clock.Clock
+	Log   *slog.Logger
+	// NewID makes the random part of a member id.
+	NewID func() string
+	// Partitions is how many partitions Topic has, 0 while it does not exist.
+	Partitions func() int32
+	// Go starts a shard's work; nil is the go statement.
+	Go func(func())
+}
+
+// Coordinator serves the groups whose partitions this broker leads. Its requests
+// are answered through done, exactly once and on any goroutine.
+type Coordinator struct {
+	rt         *runtime.Runtime[Event, Record, Answer]
+	partitions func() int32
+}
+
+// NewCoordinator serves nothing until it is told of partitions.
+func NewCoordinator(o Options) *Coordinator {
+	return &Coordinator{
+		partitions: o.Partitions,
+		rt: runtime.New(runtime.Options[Event, Record, Answer]{
+			Topic: Topic, Open: o.Open, KV: o.KV, CheckpointPrefix: checkpointPrefix,
+			Clock: o.Clock, Log: o.Log, Codec: Codec{}, Go: o.Go,
+			New:      func(int32) machine.Machine[Event, Record, Answer] { return New(o.Config, o.NewID) },
+			Loaded:   func() Event { return Event{Request: Loaded{}} },
+			Fired:    func(key string) Event { return Event{Request: TimerFired{Key: key}} },
+			CallOf:   func(a Answer) uint64 { return a.Call },
+			MayWrite: MayWrite, MaxBatchBytes: o.Config.MaxBatchBytes,
+		}),
+	}
+}
+
+// OnElected tells that this broker leads a partition of Topic from now on.
+func (c *Coordinator) OnElected(partition, leaderEpoch int32) { c.rt.Elected(partition, leaderEpoch) }
+
+// OnResigned tells that it does so no longer.
+func (c *Coordinator) OnResigned(partition, leaderEpoch int32) {
+	c.rt.Resigned(partition, leaderEpoch)
+}
+
+// OnTopicsDeleted forgets what was committed for topics that are gone, and all
+// groups when Topic itself is.
+func (c *Coordinator) OnTopicsDeleted(names []string) {
+	for _, name := range names {
+		if name == Topic {
+			c.rt.ForgetAll()
+		}
+	}
+	c.rt.Tell(func() Event { return Event{Request: TopicsDeleted{Names: names}} })
+}
+
+// Close stops the coordinator; it returns when nothing of it runs any more.
+func (c *Coordinator) Close() { c.rt.Close() }
+
+// WhenServing calls done once the group's coordinator has loaded here, or with
+// the reason why this broker is not it.
+func (c *Coordinator) WhenServing(groupID string, done func(error)) {
+	p, err := c.partition(groupID)
+	if err != nil {
+		done(err)
+		return
+	}
+	c.rt.WhenServing(p, done)
+}
+
+func (c *Coordinator) partition(groupID string) (int32, error) {
+	n := c.partitions()
+	if n <= 0 {
+		return 0, protocol.Errorf(kerr.CoordinatorNotAvailable, "topic %s does not exist yet", Topic)
+	}
+	return PartitionFor(groupID, n), nil
+}
+
+// submit puts a request to the group's machine. failed makes the response to an
+// error of the coordinator's own.
+func submit[Resp any](c *Coordinator, groupID string, who Client, req any, done func(Resp), failed func(*kerr.Error) Resp) {
+	p, err := c.partition(groupID)
+	if err != nil {
+		done(failed(codeOf(err)))
+		return
+	}
+	event := func(call uint64) Event { return Event{Call: call, Client: who, Request: req} }
+	c.rt.Submit(p, event, func(a Answer, err error) {
+		if err != nil {
+			done(failed(codeOf(err)))
+			return
+		}
+		done(a.Response.(Resp))
+	})
+}
+
+func codeOf(err error) *kerr.Error {
+	if code := kerr.TypedErrorForCode(protocol.Code(err)); code != nil {
+		return code
+	}
+	return kerr.UnknownServerError
+}
+
+// JoinGroup answers when the group's next generation begins.
+func (c *Coordinator) JoinGroup(who Client, r *kmsg.JoinGroupRequest, done func(*kmsg.JoinGroupResponse)) {
+	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.JoinGroupResponse { return JoinError("", code) })
+}
+
+// SyncGroup answers once the leader has assigned.
+func (c *Coordinator) SyncGroup(who Client, r *kmsg.SyncGroupRequest, done func(*kmsg.SyncGroupResponse)) {
+	submit(c, r.Group, who, r, done, SyncError)
+}
+
+// Heartbeat keeps a member's session alive.
+func (c *Coordinator) Heartbeat(who Client, r *kmsg.HeartbeatRequest, done func(*kmsg.HeartbeatResponse)) {
+	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.HeartbeatResponse {
+		resp := kmsg.NewPtrHeartbeatResponse()
+		if code != kerr.CoordinatorLoadInProgress {
+			// While the group loads its sessions have not begun: all is well.
+			resp.ErrorCode = code.Code
+		}
+		return resp
+	})
+}
+
+// LeaveGroup removes members.
+func (c *Coordinator) LeaveGroup(who Client, r *kmsg.LeaveGroupRequest, done func(*kmsg.LeaveGroupResponse)) {
+	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.LeaveGroupResponse {
+		resp := kmsg.NewPtrLeaveGroupResponse()
+		resp.ErrorCode = code.Code
+		return resp
+	})
+}
+
+// CommitOffsets stores offsets. The topics have names, and ids where known.
+func (c *Coordinator) CommitOffsets(who Client, r *kmsg.OffsetCommitRequest, done func(*kmsg.OffsetCommitResponse)) {
+	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.OffsetCommitResponse { return CommitError(r, code) })
+}
+
+// FetchOffsets reads one group's offsets. The topics have names, and ids where
+// known; nil Topics are all.
+func (c *Coordinator) FetchOffsets(g *kmsg.OffsetFetchRequestGroup, done func(*kmsg.OffsetFetchResponseGroup)) {
+	submit(c, g.Group, Client{}, FetchOffsets{Group: g}, done, func(code *kerr.Error) *kmsg.OffsetFetchResponseGroup {
+		resp := kmsg.NewOffsetFetchResponseGroup()
+		if code == kerr.CoordinatorNotAvailable {
+			// Consumers before 3.9 do not know the code here; this one makes them
+			// look for the coordinator again.
+			code = kerr.NotCoordinator
+		}
+		resp.Group, resp.ErrorCode = g.Group, code.Code
+		return &resp
+	})
+}
+
+// DeleteOffsets removes offsets that nobody is subscribed to.
+func (c *Coordinator) DeleteOffsets(who Client, r *kmsg.OffsetDeleteRequest, done func(*kmsg.OffsetDeleteResponse)) {
+	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.OffsetDeleteResponse {
+		resp := kmsg.NewPtrOffsetDeleteResponse()
+		resp.ErrorCode = code.Code
+		return resp
+	})
+}
+
+// DescribeGroup describes one group as the request's version allows.
+func (c *Coordinator) DescribeGroup(groupID string, version int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
+	req := DescribeGroup{Group: groupID, Version: version}
+	submit(c, groupID, Client{}, req, done, func(code *kerr.Error) *kmsg.DescribeGroupsResponseGroup {
+		resp := kmsg.NewDescribeGroupsResponseGroup()
+		resp.Group, resp.ErrorCode = groupID, code.Code
+		return &resp
+	})
+}
+
+// DeleteGroup deletes one empty group.
+func (c *Coordinator) DeleteGroup(groupID string, done func(*kmsg.DeleteGroupsResponseGroup)) {
+	submit(c, groupID, Client{}, DeleteGroup{Group: groupID}, done, func(code *kerr.Error) *kmsg.DeleteGroupsResponseGroup {
+		resp := kmsg.NewDeleteGroupsResponseGroup()
+		resp.Group, resp.ErrorCode = groupID, code.Code
+		return &resp
+	})
+}
