@@ -53,7 +53,7 @@ func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
 	epoch := p.leaderEpoch
 	err = p.checkLocked(o.LeaderEpoch)
 	if err == nil && o.Acks == AcksAll && p.g.underMinISR() {
-		err = protocol.Errorf(kerr.NotEnoughReplicas, "partition %v has %d in-sync replicas of at least %d", p.tp, len(p.g.isr), p.g.effectiveMinISR())
+		err = p.notEnoughLocked()
 	}
 	p.mu.Unlock()
 	if err != nil {
@@ -68,6 +68,10 @@ func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
 		return Appended{}, err
 	}
 	return p.appended(log, res, int64(len(batches)), epoch, o.Acks), nil
+}
+
+func (p *Partition) notEnoughLocked() error {
+	return protocol.Errorf(kerr.NotEnoughReplicas, "partition %v has %d in-sync replicas of at least %d", p.tp, len(p.g.isr), p.g.effectiveMinISR())
 }
 
 // appended accounts for what the log has written and wakes who waited for it.
@@ -159,31 +163,4 @@ func (p *Partition) ackedLocked(t *ticket) (done bool, err error) {
 		return true, protocol.Errorf(kerr.NotEnoughReplicasAfterAppend, "partition %v has %d in-sync replicas of at least %d", p.tp, len(p.g.isr), p.g.effectiveMinISR())
 	}
 	return true, nil
-}
-
-// AppendThen is Append with acks=all whose end is told to done: exactly once, on
-// any goroutine, with the last offset once the high watermark has passed it. For
-// coordinators.
-func (p *Partition) AppendThen(batches []byte, leaderEpoch int32, done func(lastOffset int64, err error)) {
-	a, err := p.Append(batches, AppendOptions{Acks: AcksAll, LeaderEpoch: leaderEpoch, Internal: true})
-	if err != nil {
-		done(-1, err)
-		return
-	}
-	if ok, err := p.Acked(&a); ok {
-		done(a.LastOffset, err)
-		return
-	}
-	var w *park.Waiter
-	k := new(Watch)
-	w = p.m.o.Pool.NewWaiter(func() bool {
-		k.Stop()
-		ok, err := p.WatchAck(&a, w, k)
-		if ok {
-			done(a.LastOffset, err)
-		}
-		return ok
-	})
-	w.Wake()
-	w.Park(park.Forever)
 }

@@ -32,7 +32,6 @@ type Log interface {
 	// Err is why the log takes no appends and serves no reads, nil while it
 	// works.
 	Err() error
-	SizeBytes() int64
 }
 
 // Store opens and deletes logs; StoreOf makes one of a *storage.Store.

@@ -149,14 +149,10 @@ func (p *Partition) DeleteRecords(offset int64) (lowWatermark int64, err error) 
 	return logStart, nil
 }
 
-// Size is the size of the log's files and how far the log's end lags behind the
-// high watermark. It is 0 for a log that was not used yet: ask the store.
-func (p *Partition) Size() (sizeBytes, offsetLag int64, ok bool) {
+// OffsetLag is how far the log's end is behind the high watermark: 0 but for a
+// log that lost its end.
+func (p *Partition) OffsetLag() int64 {
 	p.mu.Lock()
-	log, lag := p.log, max(p.g.highWatermark-p.g.logEnd, 0)
-	p.mu.Unlock()
-	if log == nil {
-		return 0, 0, false
-	}
-	return log.SizeBytes(), lag, true
+	defer p.mu.Unlock()
+	return max(p.g.highWatermark-p.g.logEnd, 0)
 }

@@ -65,6 +65,8 @@ func unserved(key, version int16) string {
 type session struct {
 	clientID                      string
 	softwareName, softwareVersion string
+	// parked are the connection's long polls, nil before the first.
+	parked *parkedCalls
 }
 
 func sessionOf(c *network.Conn) *session {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/internal/park"
 )
 
 // Handlers holds one small interface per collaborator, so that a handler's test
@@ -20,9 +21,32 @@ type Handlers struct {
 	Image func() *metadata.Image
 	// Controller takes the requests that change metadata.
 	Controller Controller
+	// Configs is the newest configuration, ConfigChecker says what may be set.
+	Configs       Configs
+	ConfigChecker BrokerConfigChecker
+	// LogLevel is the level of the broker's own log, which clients may change.
+	LogLevel *slog.LevelVar
+	// Partitions are the replicas that this broker holds.
+	Partitions Partitions
+	// Waits runs requests whose wait is over, Reads fetches that may have to
+	// wait for the disk.
+	Waits, Reads *park.Pool
+	// Sessions are the incremental fetch sessions.
+	Sessions *FetchSessions
+	// FetchMaxBytes is fetch.max.bytes.
+	FetchMaxBytes func() int
+	// ProducerIDs hands out producer ids.
+	ProducerIDs *ProducerIDs
+	// LogDir is the data folder.
+	LogDir LogDir
 	// AutoCreate is auto.create.topics.enable.
 	AutoCreate func() bool
+	// Groups coordinates consumer groups.
+	Groups Groups
+	// OffsetsTopic is how the groups' internal topic is made.
+	OffsetsTopic func() OffsetsTopic
 
+	offsetsTopic onceMaker
 	// table and metrics are set by NewDispatcher.
 	table   []API
 	metrics *metrics

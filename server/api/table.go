@@ -39,9 +39,31 @@ const requestBytesMax = 8 << 20
 // Table lists every API that is served, by key. A handler must not read it (that
 // is an initialization cycle): Handlers has a copy.
 var Table = []API{
+	rowOf(3, true, (*Handlers).produce).advertisedFrom(0).large().hot().withoutFrame(),
+	rowOf(4, true, (*Handlers).fetch).hot(),
+	rowOf(0, false, (*Handlers).listOffsets),
 	rowOf(0, true, (*Handlers).metadata),
+	rowOf(0, true, (*Handlers).offsetCommit),
+	rowOf(0, true, (*Handlers).offsetFetch),
+	rowOf(0, true, (*Handlers).findCoordinator),
+	rowOf(0, true, (*Handlers).joinGroup),
+	rowOf(0, true, (*Handlers).heartbeat),
+	rowOf(0, true, (*Handlers).leaveGroup),
+	rowOf(0, true, (*Handlers).syncGroup),
+	rowOf(0, true, (*Handlers).describeGroups),
+	rowOf(0, true, (*Handlers).listGroups),
 	rowOf(0, true, (*Handlers).apiVersions),
+	rowOf(0, false, (*Handlers).deleteRecords),
+	rowOf(0, true, (*Handlers).initProducerID),
+	rowOf(0, false, (*Handlers).offsetForLeaderEpoch),
+	rowOf(0, false, (*Handlers).describeConfigs),
+	rowOf(0, false, (*Handlers).alterConfigs),
+	rowOf(0, false, (*Handlers).describeLogDirs),
+	rowOf(0, true, (*Handlers).deleteGroups),
+	rowOf(0, false, (*Handlers).incrementalAlterConfigs),
+	rowOf(0, true, (*Handlers).offsetDelete),
 	rowOf(0, true, (*Handlers).describeCluster),
+	rowOf(0, false, (*Handlers).listConfigResources),
 	rowOf(0, true, (*Handlers).describeTopicPartitions),
 }
 

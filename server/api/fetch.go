@@ -1,0 +1,246 @@
+package api
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/cluster/replica"
+	"github.com/barnabas-mq/barnabas/internal/park"
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+// readCommitted is Kafka's number of the isolation level.
+const readCommitted = 1
+
+// fetch serves Fetch v4 to v18: long polls, sessions (KIP-227), topic ids
+// (KIP-516), leader epochs (KIP-320), diverging epochs (KIP-595), leaders and
+// endpoints (KIP-951).
+func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse) {
+	follower := req.ReplicaID
+	if req.Version >= 15 {
+		follower = req.ReplicaState.ID
+	}
+	f := &fetchCall{
+		h: h, c: c, img: h.Image(), version: req.Version, follower: follower,
+		wait:      time.Duration(req.MaxWaitMillis) * time.Millisecond,
+		maxBytes:  min(int(req.MaxBytes), h.FetchMaxBytes()),
+		committed: req.IsolationLevel == readCommitted,
+	}
+	f.minBytes = min(int(req.MinBytes), f.maxBytes)
+	ctx, parts, err := h.Sessions.begin(req, follower >= 0)
+	if err != nil {
+		f.refuse(err, 0)
+		return
+	}
+	f.ctx, f.parts, f.parked = ctx, parts, parkedOf(c)
+	f.resolve()
+	if c.Net.OnLoop() && !f.hot() {
+		// Old records may have to come from the disk: not on an event loop.
+		h.Reads.Go(func() { h.guard(c, f.first) })
+		return
+	}
+	f.first()
+}
+
+// fetchCall is one Fetch on its way. One goroutine at a time works on it: the
+// handler's, then the pool's.
+type fetchCall struct {
+	h       *Handlers
+	c       *Call
+	img     *metadata.Image
+	version int16
+	// follower is the broker that replicates, negative for a consumer.
+	follower           int32
+	wait               time.Duration
+	minBytes, maxBytes int
+	committed          bool
+	ctx                fetchContext
+	parts              []fetchPart
+
+	waiter  *park.Waiter
+	watches []replica.Watch
+	parked  *parkedCalls
+}
+
+// fetchPart is one partition of a Fetch.
+type fetchPart struct {
+	key sessionKey
+	fetchParams
+	// cached is the partition's entry in the session, if there is one.
+	cached *sessionPartition
+	// partition is nil for one that is not here; refused is why.
+	partition *replica.Partition
+	refused   error
+
+	// read is what was found; err is why nothing was.
+	read replica.ReadResult
+	err  error
+	// leader is told with an error that the leader explains (KIP-951).
+	leader, leaderEpochNow int32
+}
+
+func (p *fetchPart) sizeBytes() int { return p.read.SizeBytes() }
+
+// resolve finds the partitions.
+func (f *fetchCall) resolve() {
+	for i := range f.parts {
+		p := &f.parts[i]
+		p.leader, p.leaderEpochNow = -1, -1
+		if f.version >= 13 {
+			_, p.partition, p.refused = f.h.partitionByID(f.img, p.key.id, p.key.partition)
+		} else {
+			p.partition, p.refused = f.h.partition(f.img, p.key.topic, p.key.partition)
+		}
+	}
+}
+
+// hot says that no read will wait for the disk.
+func (f *fetchCall) hot() bool {
+	for i := range f.parts {
+		if p := &f.parts[i]; p.partition != nil && !p.partition.Hot(p.offset, f.follower >= 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// first reads once, and parks the request when that is not enough.
+func (f *fetchCall) first() {
+	f.read()
+	if f.wait <= 0 || f.enough() {
+		f.reply()
+		return
+	}
+	f.watches = make([]replica.Watch, len(f.parts))
+	f.waiter = f.h.Waits.NewWaiter(func() (done bool) {
+		done = true
+		f.h.guard(f.c, func() { done = f.again() })
+		return done
+	})
+	if !f.parked.add(f.waiter) {
+		f.c.NoReply() // the connection has closed
+		return
+	}
+	f.watch()
+	f.waiter.Park(f.wait)
+}
+
+// again runs when something has changed or the time is over.
+func (f *fetchCall) again() (done bool) {
+	for i := range f.watches {
+		f.watches[i].Stop()
+	}
+	if !f.parked.open() {
+		f.c.NoReply()
+		return true
+	}
+	f.read()
+	if f.waiter.Expired() || f.enough() {
+		f.parked.remove(f.waiter)
+		f.reply()
+		return true
+	}
+	f.watch()
+	return false
+}
+
+// read reads every partition in order. The response limit counts over all of
+// them, and the first batch of the first that has one is always whole (KIP-74).
+func (f *fetchCall) read() {
+	left, atLeastOne := f.maxBytes, true
+	for i := range f.parts {
+		p := &f.parts[i]
+		p.read, p.err = replica.ReadResult{}, p.refused
+		if p.partition == nil {
+			continue
+		}
+		p.read, p.err = p.partition.Read(replica.ReadRequest{
+			Offset: p.offset, MaxBytes: min(int(p.maxBytes), left), AtLeastOne: atLeastOne, Committed: f.committed,
+			LeaderEpoch: p.leaderEpoch, LastFetchedEpoch: p.lastFetchedEpoch,
+			Follower: f.follower, FollowerLogStart: p.logStartOffset,
+		})
+		if n := p.sizeBytes(); n > 0 {
+			left, atLeastOne = max(left-n, 0), false
+		}
+	}
+}
+
+// enough says that the request is answered now: there is enough to read, an error
+// or a divergence to tell, or nothing that could change. A partition that was not
+// found does not count, as in Kafka, so that a client with one in its session
+// still polls.
+func (f *fetchCall) enough() bool {
+	waiting := false
+	for i := range f.parts {
+		p := &f.parts[i]
+		if p.partition == nil {
+			continue
+		}
+		if p.err != nil || p.read.Diverging != nil {
+			return true
+		}
+		waiting = true
+	}
+	return !waiting || f.got() >= f.minBytes
+}
+
+func (f *fetchCall) got() int {
+	n := 0
+	for i := range f.parts {
+		n += f.parts[i].sizeBytes()
+	}
+	return n
+}
+
+// watch registers at every partition. What was read is given back: it is read
+// again when there is more.
+func (f *fetchCall) watch() {
+	f.waiter.Need(int64(f.minBytes - f.got()))
+	for i := range f.parts {
+		p := &f.parts[i]
+		p.read.Release()
+		if p.partition != nil && !p.partition.WatchRead(&p.read, f.waiter, &f.watches[i]) {
+			f.waiter.Wake()
+		}
+	}
+}
+
+// refuse answers with an error of the session.
+func (f *fetchCall) refuse(err *kerr.Error, sessionID int32) {
+	f.c.CountError(err.Code)
+	f.c.ReplyFrame(encodeFetch(f.c.Header, &fetchAnswer{version: f.version, errorCode: err.Code, sessionID: sessionID}))
+}
+
+func (f *fetchCall) reply() {
+	var nodes []node
+	for i := range f.parts {
+		p := &f.parts[i]
+		if p.err == nil {
+			continue
+		}
+		code := protocol.Code(p.err)
+		f.c.CountError(code)
+		if f.version < 16 || code != kerr.NotLeaderForPartition.Code && code != kerr.FencedLeaderEpoch.Code {
+			continue
+		}
+		img := f.h.Image()
+		if at, ok := leaderOf(img, p.key.topic, p.key.id, p.key.partition); ok {
+			p.leader, p.leaderEpochNow = at.Leader, at.LeaderEpoch
+			nodes = f.h.addNode(nodes, f.c, img, at.Leader)
+		}
+	}
+	sessionID, answer, err := f.ctx.end(f.parts)
+	if err != nil {
+		for i := range f.parts {
+			f.parts[i].read.Release()
+		}
+		f.refuse(err, sessionID)
+		return
+	}
+	f.c.ReplyFrame(encodeFetch(f.c.Header, &fetchAnswer{
+		version: f.version, sessionID: sessionID, parts: answer, nodes: nodes, committed: f.committed,
+	}))
+}

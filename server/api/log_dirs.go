@@ -1,0 +1,81 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/protocol"
+	"github.com/barnabas-mq/barnabas/storage"
+)
+
+// LogDir describes the data folder.
+type LogDir interface {
+	// Dir is its absolute path.
+	Dir() string
+	// Usage is the space of the file system that it is on.
+	Usage() (usableBytes, totalBytes int64, err error)
+	// Sizes are the sizes of all partitions in it.
+	Sizes() map[storage.TopicPartition]int64
+}
+
+// describeLogDirs serves DescribeLogDirs v0 to v5 (KIP-113, 827): one folder. A
+// null list of topics asks for all.
+func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, resp *kmsg.DescribeLogDirsResponse) {
+	dir := kmsg.NewDescribeLogDirsResponseDir()
+	dir.Dir = h.LogDir.Dir()
+	usable, total, err := h.LogDir.Usage()
+	if err != nil {
+		usable, total = -1, -1 // unknown, as in Kafka
+		h.Log.Warn("the space of the data folder is not known", "error", err)
+	}
+	dir.UsableBytes, dir.TotalBytes = usable, total
+	dir.ErrorCode = protocol.Code(nil)
+	var topic *kmsg.DescribeLogDirsResponseDirTopic
+	for _, s := range wantedSizes(req.Topics, h.LogDir.Sizes()) {
+		if topic == nil || topic.Topic != s.tp.Topic {
+			t := kmsg.NewDescribeLogDirsResponseDirTopic()
+			t.Topic = s.tp.Topic
+			dir.Topics = append(dir.Topics, t)
+			topic = &dir.Topics[len(dir.Topics)-1]
+		}
+		row := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
+		row.Partition, row.Size = s.tp.Partition, s.sizeBytes
+		if p, ok := h.Partitions.Partition(s.tp.Topic, s.tp.Partition); ok {
+			row.OffsetLag = p.OffsetLag()
+		}
+		topic.Partitions = append(topic.Partitions, row)
+	}
+	resp.Dirs = append(resp.Dirs, dir)
+	c.Reply()
+}
+
+type partitionSize struct {
+	tp        storage.TopicPartition
+	sizeBytes int64
+}
+
+// wantedSizes are the partitions asked for, by topic and number.
+func wantedSizes(topics []kmsg.DescribeLogDirsRequestTopic, sizes map[storage.TopicPartition]int64) []partitionSize {
+	var wanted []partitionSize
+	add := func(tp storage.TopicPartition) {
+		if size, ok := sizes[tp]; ok {
+			wanted = append(wanted, partitionSize{tp, size})
+		}
+	}
+	if topics == nil {
+		for tp := range sizes {
+			add(tp)
+		}
+	}
+	for i := range topics {
+		for _, p := range topics[i].Partitions {
+			add(storage.TopicPartition{Topic: topics[i].Topic, Partition: p})
+		}
+	}
+	slices.SortFunc(wanted, func(a, b partitionSize) int {
+		return cmp.Or(cmp.Compare(a.tp.Topic, b.tp.Topic), cmp.Compare(a.tp.Partition, b.tp.Partition))
+	})
+	return slices.Compact(wanted)
+}

@@ -1,0 +1,248 @@
+package api
+
+import (
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/cluster/replica"
+	"github.com/barnabas-mq/barnabas/internal/park"
+	"github.com/barnabas-mq/barnabas/protocol"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+)
+
+// produce serves Produce v3 to v13: one batch of message format v2 for each
+// partition. It is listed from v0, as Kafka 4 does, because librdkafka takes a
+// broker that doesn't for one without compression (KIP-896, KAFKA-18659). Topic
+// ids are KIP-516, record errors KIP-467, leaders and endpoints KIP-951.
+func (h *Handlers) produce(c *Call, req *kmsg.ProduceRequest, resp *kmsg.ProduceResponse) {
+	pc := produceCall{h: h, c: c, req: req, resp: resp, img: h.Image(), nowMs: h.Clock.Now().UnixMilli()}
+	failed := pc.appendAll()
+	switch {
+	case req.Acks == 0 && failed != nil:
+		// There is no response that could carry the error: a closed connection
+		// makes the client ask for metadata again.
+		c.Hangup("produce with acks=0 failed: " + failed.Error())
+	case req.Acks == 0:
+		c.NoReply()
+	case len(pc.waits) == 0:
+		pc.reply()
+	default:
+		pc.park()
+	}
+}
+
+// produceCall is one Produce on its way.
+type produceCall struct {
+	h     *Handlers
+	c     *Call
+	req   *kmsg.ProduceRequest
+	resp  *kmsg.ProduceResponse
+	img   *metadata.Image
+	nowMs int64
+	// waits are the appends that may not be answered yet.
+	waits  []produceWait
+	waiter *park.Waiter
+}
+
+type produceWait struct {
+	p     *replica.Partition
+	a     replica.Appended
+	row   *kmsg.ProduceResponseTopicPartition
+	watch replica.Watch
+}
+
+// appendAll appends every partition's batch and fills the rows of the response.
+// It returns the first error.
+func (pc *produceCall) appendAll() (failed error) {
+	pc.resp.Topics = make([]kmsg.ProduceResponseTopic, len(pc.req.Topics))
+	for i := range pc.req.Topics {
+		t, out := &pc.req.Topics[i], &pc.resp.Topics[i]
+		out.Topic, out.TopicID = t.Topic, t.TopicID
+		out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
+		for j := range t.Partitions {
+			row := &out.Partitions[j]
+			row.Default()
+			row.Partition, row.BaseOffset, row.LogAppendTime, row.LogStartOffset = t.Partitions[j].Partition, -1, -1, -1
+			if err := pc.appendOne(t, &t.Partitions[j], row); err != nil {
+				pc.fail(row, err)
+				if failed == nil {
+					failed = err
+				}
+			}
+		}
+	}
+	return failed
+}
+
+func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRequestTopicPartition, row *kmsg.ProduceResponseTopicPartition) error {
+	if acks := pc.req.Acks; acks < -1 || acks > 1 {
+		return protocol.Errorf(kerr.InvalidRequiredAcks, "acks is 0, 1 or -1, not %d", acks)
+	}
+	p, err := pc.find(t, in.Partition)
+	if err != nil {
+		return err
+	}
+	if p.Internal() && pc.c.Header.ClientID != adminClientID {
+		return protocol.Errorf(kerr.InvalidTopicException, "clients can't write to the internal topic %s", p.TopicPartition().Topic)
+	}
+	v, err := onlyBatch(in.Records, pc.req.Version)
+	if err != nil {
+		return err
+	}
+	cfg := p.Config()
+	o := cfg.Batch
+	o.NowMs, o.NoZstd = pc.nowMs, pc.req.Version < 7
+	if v, _, err = batch.Prepare(v, o); err != nil {
+		return err
+	}
+	if limit := cfg.Log.SegmentBytes; limit > 0 && int64(len(v)) > limit {
+		return protocol.Errorf(kerr.RecordListTooLarge, "the batch of %d bytes is larger than segment.bytes, %d", len(v), limit)
+	}
+	a, err := p.Append(v, replica.AppendOptions{Acks: pc.req.Acks, LeaderEpoch: -1})
+	if err != nil {
+		return err
+	}
+	row.BaseOffset, row.LogStartOffset = a.FirstOffset, a.LogStartOffset
+	if o.LogAppendTime {
+		row.LogAppendTime = pc.nowMs
+	}
+	if pc.req.Acks == 0 {
+		return nil
+	}
+	done, err := p.Acked(&a)
+	if !done {
+		pc.waits = append(pc.waits, produceWait{p: p, a: a, row: row})
+	}
+	return err
+}
+
+func (pc *produceCall) find(t *kmsg.ProduceRequestTopic, partition int32) (*replica.Partition, error) {
+	if pc.req.Version < 13 {
+		return pc.h.partition(pc.img, t.Topic, partition)
+	}
+	_, p, err := pc.h.partitionByID(pc.img, t.TopicID, partition)
+	return p, err
+}
+
+// onlyBatch is the one batch of message format v2 that Produce v3 and later
+// carry for a partition.
+func onlyBatch(records []byte, version int16) (batch.View, error) {
+	if len(records) == 0 {
+		return nil, protocol.Errorf(kerr.InvalidRecord, "Produce v%d must have a record batch for every partition", version)
+	}
+	v, rest, err := batch.Next(records)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		return nil, protocol.Errorf(kerr.InvalidRecord, "Produce v%d must have exactly one record batch for every partition", version)
+	}
+	if v.IsTransactional() {
+		return nil, protocol.Errorf(kerr.InvalidTxnState, "this broker does not support transactions yet")
+	}
+	return v, nil
+}
+
+// fail fills a row with an error, and who leads when that is what the client got
+// wrong.
+func (pc *produceCall) fail(row *kmsg.ProduceResponseTopicPartition, err error) {
+	row.ErrorCode, row.ErrorMessage = protocol.Code(err), protocol.Message(err)
+	pc.c.CountError(row.ErrorCode)
+	row.BaseOffset, row.LogAppendTime, row.LogStartOffset = -1, -1, -1
+	var bad *batch.InvalidRecordsError
+	if !errors.As(err, &bad) {
+		return
+	}
+	for i := range bad.Records {
+		e := kmsg.NewProduceResponseTopicPartitionErrorRecord()
+		e.RelativeOffset, e.ErrorMessage = bad.Records[i].Index, kmsg.StringPtr(bad.Records[i].Msg)
+		row.ErrorRecords = append(row.ErrorRecords, e)
+	}
+}
+
+// park waits for the replicas, or for the disk when flush.messages asks for it.
+// Only acks=all has a time-out, as in Kafka.
+func (pc *produceCall) park() {
+	wait := park.Forever
+	if pc.req.Acks == replica.AcksAll {
+		wait = time.Duration(pc.req.TimeoutMillis) * time.Millisecond
+	}
+	kept := new(produceCall)
+	*kept = *pc
+	kept.waiter = pc.h.Waits.NewWaiter(func() (done bool) {
+		done = true
+		pc.h.guard(kept.c, func() { done = kept.again() })
+		return done
+	})
+	if !kept.again() {
+		kept.waiter.Park(wait)
+	}
+}
+
+// again looks at every append that may not be answered yet; when there is none
+// left, or no time, it ends the request.
+func (pc *produceCall) again() (done bool) {
+	for i := range pc.waits {
+		pc.waits[i].watch.Stop()
+	}
+	left := pc.waits[:0]
+	for i := range pc.waits {
+		w := &pc.waits[i]
+		ok, err := w.p.Acked(&w.a)
+		if !ok && pc.waiter.Expired() {
+			ok, err = true, protocol.Errorf(kerr.RequestTimedOut, "the in-sync replicas did not confirm the records in %d ms", pc.req.TimeoutMillis)
+		}
+		switch {
+		case !ok:
+			left = append(left, *w)
+		case err != nil:
+			pc.fail(w.row, err)
+		}
+	}
+	if pc.waits = left; len(left) == 0 {
+		pc.reply()
+		return true
+	}
+	for i := range pc.waits {
+		w := &pc.waits[i]
+		if ok, _ := w.p.WatchAck(&w.a, pc.waiter, &w.watch); ok {
+			pc.waiter.Wake()
+		}
+	}
+	return false
+}
+
+func (pc *produceCall) reply() {
+	if pc.req.Version >= 10 {
+		pc.tellLeaders()
+	}
+	pc.c.Reply()
+}
+
+// tellLeaders names the leaders of partitions that are led elsewhere, so that the
+// client need not ask for metadata first (KIP-951).
+func (pc *produceCall) tellLeaders() {
+	var nodes []node
+	for i := range pc.resp.Topics {
+		t := &pc.resp.Topics[i]
+		for j := range t.Partitions {
+			row := &t.Partitions[j]
+			if row.ErrorCode != kerr.NotLeaderForPartition.Code {
+				continue
+			}
+			if at, ok := leaderOf(pc.img, t.Topic, t.TopicID, row.Partition); ok {
+				row.CurrentLeader.LeaderID, row.CurrentLeader.LeaderEpoch = at.Leader, at.LeaderEpoch
+				nodes = pc.h.addNode(nodes, pc.c, pc.img, at.Leader)
+			}
+		}
+	}
+	for _, n := range nodes {
+		b := kmsg.NewProduceResponseBroker()
+		b.NodeID, b.Host, b.Port, b.Rack = n.id, n.host, n.port, n.rack
+		pc.resp.Brokers = append(pc.resp.Brokers, b)
+	}
+}
