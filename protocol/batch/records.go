@@ -127,6 +127,21 @@ func (w *walker) read(r *Record) error {
 	return w.done()
 }
 
+// next passes over a whole record.
+func (w *walker) next(s *skimmed) (err error) {
+	if w.c.src == nil {
+		if next := skimPlain(w.c.b, w.c.pos, s); next >= 0 {
+			w.c.pos = next
+			return nil
+		}
+	}
+	if s.head, err = w.head(); err != nil {
+		return err
+	}
+	s.nullKey, err = w.skim()
+	return err
+}
+
 // skim passes over the rest of a record after its head; it tells whether the
 // key is null.
 func (w *walker) skim() (nullKey bool, err error) {

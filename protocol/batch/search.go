@@ -43,16 +43,13 @@ func walkHeads(v View, maxBytes int, fn func(offset, timestampMs int64) (stop bo
 		c = d.cursor(r, maxBytes)
 	}
 	w := walker{v: v, c: &c}
+	var r skimmed
 	for range v.NumRecords() {
-		h, err := w.head()
-		if err != nil {
+		if err := w.next(&r); err != nil {
 			return err
 		}
-		if fn(v.BaseOffset()+int64(h.offsetDelta), w.timestamp(h.timestampDelta)) {
+		if fn(v.BaseOffset()+int64(r.offsetDelta), w.timestamp(r.timestampDelta)) {
 			return nil
-		}
-		if _, err := w.skim(); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/snappy"
 )
 
@@ -86,13 +87,13 @@ func (s *snappyReader) nextBlock() error {
 	if cap(s.buf) < decoded {
 		s.buf = make([]byte, decoded)
 	}
-	s.out, err = snappy.Decode(s.buf[:cap(s.buf)], block)
+	s.out, err = snappy.DecodeStrict(s.buf[:cap(s.buf)], block)
 	return err
 }
 
 // snappyDecodedLen is the length that a block announces, if it can be true.
 func snappyDecodedLen(block []byte) (int, error) {
-	n, err := snappy.DecodedLen(block)
+	n, err := s2.DecodedLen(block)
 	if err != nil {
 		return 0, err
 	}
@@ -162,9 +163,9 @@ func (s *snappyWriter) flush() error {
 		return nil
 	}
 	if s.block == nil {
-		s.block = make([]byte, 4+snappy.MaxEncodedLen(xerialBlock))
+		s.block = make([]byte, 4+s2.MaxEncodedLen(xerialBlock))
 	}
-	encoded := snappy.Encode(s.block[4:], s.pending)
+	encoded := s2.EncodeSnappy(s.block[4:], s.pending)
 	binary.BigEndian.PutUint32(s.block, uint32(len(encoded)))
 	s.pending = s.pending[:0]
 	_, err := s.dst.Write(s.block[:4+len(encoded)])

@@ -140,24 +140,20 @@ func validateRecords(v View, o Options, c *cursor) (Summary, error) {
 	s := Summary{NumRecords: v.NumRecords(), MaxTimestampMs: NoTimestamp}
 	w := walker{v: v, c: c}
 	var bad rejected
+	var r skimmed
 	for i := range v.NumRecords() {
-		h, err := w.head()
-		if err != nil {
+		if err := w.next(&r); err != nil {
 			return s, err
 		}
-		if h.offsetDelta != i {
-			return s, invalid("record %d has offset delta %d", i, h.offsetDelta)
+		if r.offsetDelta != i {
+			return s, invalid("record %d has offset delta %d", i, r.offsetDelta)
 		}
-		nullKey, err := w.skim()
-		if err != nil {
-			return s, err
-		}
-		ts := w.timestamp(h.timestampDelta)
+		ts := w.timestamp(r.timestampDelta)
 		if ts > s.MaxTimestampMs {
 			s.MaxTimestampMs, s.MaxTimestampDelta = ts, i
 		}
 		switch {
-		case nullKey && o.Compacted:
+		case r.nullKey && o.Compacted:
 			bad.add(i, false, "Compacted topic cannot accept message without key.")
 		case o.NowMs != 0:
 			o.checkTimestamp(v, i, ts, &bad)
