@@ -44,6 +44,7 @@ type edit struct {
 
 	byName  shardEdit[string, *Topic]
 	byID    shardEdit[TopicID, *Topic]
+	unified shardEdit[string, []string]
 	removed shardEdit[TopicID, RemovedTopic]
 	configs shardEdit[ConfigResource, map[string]string]
 
@@ -59,6 +60,7 @@ func newEdit(img *Image, offset int64) *edit {
 		out: out, touched: map[TopicID]*Topic{},
 		byName:       shardEdit[string, *Topic]{now: img.topicsByName},
 		byID:         shardEdit[TopicID, *Topic]{now: img.topicsByID},
+		unified:      shardEdit[string, []string]{now: img.unified},
 		removed:      shardEdit[TopicID, RemovedTopic]{now: img.removed},
 		configs:      shardEdit[ConfigResource, map[string]string]{now: img.configs},
 		ownedConfigs: map[ConfigResource]map[string]string{},
@@ -172,6 +174,12 @@ func (e *edit) addTopic(rec *TopicRecord) error {
 	}
 	e.byName.set(t.Name, t)
 	e.byID.set(t.ID, t)
+	if canCollide(t.Name) {
+		names, _ := e.unified.now.get(unify(t.Name))
+		names = append(slices.Clone(names), t.Name)
+		slices.Sort(names)
+		e.unified.set(unify(t.Name), names)
+	}
 	return nil
 }
 
@@ -243,6 +251,7 @@ func (e *edit) removeTopic(rec *RemoveTopicRecord) error {
 	}
 	e.byName.remove(t.Name)
 	e.byID.remove(t.ID)
+	e.forgetName(t.Name)
 	e.configs.remove(TopicResource(t.Name))
 	delete(e.ownedConfigs, TopicResource(t.Name))
 	e.out.partitionCount -= len(t.Partitions)
@@ -256,6 +265,16 @@ func (e *edit) removeTopic(rec *RemoveTopicRecord) error {
 		Name: t.Name, ID: t.ID, Offset: e.out.Offset, Holders: slices.Compact(holders),
 	})
 	return nil
+}
+
+func (e *edit) forgetName(name string) {
+	names, _ := e.unified.now.get(unify(name))
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+	if len(names) == 0 {
+		e.unified.remove(unify(name))
+	} else {
+		e.unified.set(unify(name), names)
+	}
 }
 
 func (e *edit) setConfig(rec *ConfigRecord) {
@@ -296,7 +315,7 @@ func (e *edit) finish() (*Image, *Delta, error) {
 	e.trimRemoved()
 	img := e.out
 	img.topicsByName, img.topicsByID = e.byName.now, e.byID.now
-	img.removed, img.configs = e.removed.now, e.configs.now
+	img.unified, img.removed, img.configs = e.unified.now, e.removed.now, e.configs.now
 
 	d := &Delta{Features: e.features, Brokers: slices.Sorted(maps.Keys(e.brokers))}
 	for id, old := range e.touched {

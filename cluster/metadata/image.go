@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -37,9 +38,12 @@ type Image struct {
 	brokers      map[int32]*Broker
 	topicsByName shards[string, *Topic]
 	topicsByID   shards[TopicID, *Topic]
-	removed      shards[TopicID, RemovedTopic]
-	configs      shards[ConfigResource, map[string]string]
-	features     map[string]int16
+	// unified lists the topics whose names have a '.' or '_', by the name with
+	// each '.' turned into '_'.
+	unified  shards[string, []string]
+	removed  shards[TopicID, RemovedTopic]
+	configs  shards[ConfigResource, map[string]string]
+	features map[string]int16
 	// nextProducerID is the first id that no block has handed out.
 	nextProducerID int64
 	partitionCount int
@@ -145,7 +149,7 @@ func (img *Image) copy() *Image {
 	return &Image{
 		Offset: img.Offset, ClusterID: img.ClusterID, ControllerID: img.ControllerID,
 		brokers: img.brokers, topicsByName: img.topicsByName, topicsByID: img.topicsByID,
-		removed: img.removed, configs: img.configs, features: img.features,
+		unified: img.unified, removed: img.removed, configs: img.configs, features: img.features,
 		nextProducerID: img.nextProducerID, partitionCount: img.partitionCount,
 	}
 }
@@ -155,6 +159,18 @@ func (img *Image) Topic(name string) (*Topic, bool) { return img.topicsByName.ge
 
 // TopicByID finds a topic by id.
 func (img *Image) TopicByID(id TopicID) (*Topic, bool) { return img.topicsByID.get(id) }
+
+// Collisions lists the topics whose metrics could not be told from those of a
+// topic with that name: Kafka's metrics write a '.' as '_'. The name itself is
+// listed if it exists.
+func (img *Image) Collisions(name string) []string {
+	names, _ := img.unified.get(unify(name))
+	return names
+}
+
+func unify(name string) string { return strings.ReplaceAll(name, ".", "_") }
+
+func canCollide(name string) bool { return strings.ContainsAny(name, "._") }
 
 // TopicCount is the number of topics.
 func (img *Image) TopicCount() int { return img.topicsByID.size }

@@ -94,7 +94,7 @@ func (n *Node) open() error {
 		return err
 	}
 	n.raft, err = raft.NewRawNode(&raft.Config{
-		ID: uint64(n.opts.ID), ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks,
+		ID: n.opts.ID, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks,
 		Storage: n.store, Applied: n.applied,
 		MaxSizePerMsg: applyBytes, MaxCommittedSizePerReady: applyBytes, MaxInflightMsgs: queuedProposals,
 		PreVote: true, CheckQuorum: true, StepDownOnRemoval: true, DisableProposalForwarding: true,
@@ -116,7 +116,7 @@ func (n *Node) found() error {
 	if err != nil {
 		return err
 	}
-	ops, meta := n.store.snapshotOps(firstIndex, 1, []uint64{uint64(n.opts.ID)}, data)
+	ops, meta := n.store.snapshotOps(firstIndex, 1, []uint64{n.opts.ID}, data)
 	n.store.snap, n.store.last = meta, firstIndex
 	n.store.hard = hardState{term: 1, commit: firstIndex}
 	n.pending = append(ops, kv.Op{Key: hardKey, Value: n.store.hard.encode()})
@@ -126,9 +126,9 @@ func (n *Node) found() error {
 
 func (n *Node) restore() error {
 	snap := n.store.snap
-	if len(snap.voters) != 1 || snap.voters[0] != uint64(n.opts.ID) {
+	if len(snap.voters) != 1 || snap.voters[0] != n.opts.ID {
 		return fmt.Errorf("the log's voters are %x, but this data folder is %x: was meta.properties copied from another folder?",
-			snap.voters, uint64(n.opts.ID))
+			snap.voters, n.opts.ID)
 	}
 	data, err := n.store.readSnapshot()
 	if err != nil {
@@ -257,16 +257,13 @@ func (n *Node) apply(committed []*raftpb.Entry) error {
 	if len(committed) == 0 {
 		return nil
 	}
-	// The leader's first entry of a term is empty; the machine does not see it.
-	entries := make([]Entry, 0, len(committed))
 	for _, e := range committed {
-		if len(e.GetData()) > 0 {
-			entries = append(entries, Entry{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
+		// The leader's first entry of a term is empty; the machine does not see it.
+		if len(e.GetData()) == 0 {
+			continue
 		}
-	}
-	if len(entries) > 0 {
-		if err := n.opts.Machine.Apply(entries); err != nil {
-			return fmt.Errorf("apply entries %d to %d: %w", entries[0].Index, entries[len(entries)-1].Index, err)
+		if err := n.opts.Machine.Apply(e.GetIndex(), e.GetTerm(), e.GetData()); err != nil {
+			return fmt.Errorf("apply entry %d: %w", e.GetIndex(), err)
 		}
 	}
 	last := committed[len(committed)-1]

@@ -9,20 +9,14 @@ import (
 
 // NodeID names a member. It is bound to the data folder and never used again
 // for another one; 0 is nobody.
-type NodeID uint64
-
-// Entry is one committed entry of the log.
-type Entry struct {
-	Index, Term uint64
-	Data        []byte
-}
+type NodeID = uint64
 
 // StateMachine is what the log's entries build. All calls come from one
 // goroutine, in log order; an error ends the node, because a state machine that
 // missed an entry must not go on.
 type StateMachine interface {
-	// Apply takes committed entries.
-	Apply(entries []Entry) error
+	// Apply takes one committed entry.
+	Apply(index, term uint64, data []byte) error
 	// Snapshot is the whole state after the last applied entry.
 	Snapshot() ([]byte, error)
 	// Restore replaces the state by that of a snapshot at index.
