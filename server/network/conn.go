@@ -40,7 +40,7 @@ type Conn struct {
 	hung, inTurn atomic.Bool
 
 	in   assembler // reader only
-	turn *turn     // reader only, set while it handles a piece of input
+	turn turn      // reader only
 
 	// sweptBytes is bytesIn at the previous sweep; the sweep's only.
 	sweptBytes uint64

@@ -105,6 +105,7 @@ func (c *Conn) serve(r *Request) {
 // settle gives a request whose Serve has returned its slot. The reader and the
 // executor never serve at the same time, so slots are in the order of the frames.
 func (c *Conn) settle(r *Request) {
+	var abandoned []*Request
 	ended := r.state.Load() == requestEnded
 	if ended {
 		r.items = c.outItems(r.resp)
@@ -119,6 +120,9 @@ func (c *Conn) settle(r *Request) {
 	c.slotTail = r
 	if ended {
 		r.done = true
+		if r.end == endHangup {
+			abandoned = c.takeExecLocked()
+		}
 	} else if !r.state.CompareAndSwap(requestServing, requestDetached) {
 		// It has ended since the look above and left the rest to us.
 		c.mu.Unlock()
@@ -127,8 +131,23 @@ func (c *Conn) settle(r *Request) {
 	}
 	dropped := c.popLocked()
 	c.mu.Unlock()
+	abandon(abandoned)
 	releaseItems(dropped)
 	c.kick(false)
+}
+
+// refuseNext closes the connection instead of serving the frame that begins here,
+// once everything before it is answered.
+func (c *Conn) refuseNext(reason string) {
+	r := c.newRequest(nil)
+	r.Hangup(reason)
+	r.dropRef()
+	if c.queued.Load() > 0 {
+		c.enqueueExec(r)
+		return
+	}
+	c.flush()
+	c.settle(r)
 }
 
 // finish marks a slot done and sends everything that is now in order.
@@ -172,10 +191,10 @@ func (c *Conn) enqueueExec(r *Request) {
 	c.mu.Lock()
 	if c.life.closed {
 		c.mu.Unlock()
-		r.abandon()
+		abandon([]*Request{r})
 		return
 	}
-	c.queued.Add(1)
+	c.queued.Add(1) // taken back by takeExecLocked or at the end of runExec's turn
 	c.exec = append(c.exec, r)
 	c.mu.Unlock()
 	c.recheck()
@@ -198,22 +217,30 @@ func (c *Conn) runExec() {
 			c.exec = nil
 		}
 		c.mu.Unlock()
-		if c.hung.Load() {
-			r.abandon()
-		} else {
+		if !r.ended.Load() { // else it only hangs up
 			c.serve(r)
-			c.settle(r)
 		}
+		c.settle(r)
 		c.queued.Add(-1)
 		c.recheck()
 	}
 }
 
-// abandon drops a request that was never served.
-func (r *Request) abandon() {
-	if r.pooled {
-		putBuffer(r.Frame)
+// takeExecLocked takes back the requests that the executor has not begun.
+func (c *Conn) takeExecLocked() []*Request {
+	rs := c.exec
+	c.exec = nil
+	c.queued.Add(int32(-len(rs)))
+	return rs
+}
+
+// abandon drops requests that were never served.
+func abandon(rs []*Request) {
+	for _, r := range rs {
+		if r.pooled {
+			putBuffer(r.Frame)
+		}
+		r.Frame = nil
+		r.Conn.uncharge(r.frameCharge, r.over)
 	}
-	r.Frame = nil
-	r.Conn.uncharge(r.frameCharge, r.over)
 }

@@ -144,15 +144,13 @@ func (c *Conn) takeGrant() (n int, over bool) {
 func (c *Conn) pausedLocked() bool { return c.life.pausedFull || c.life.pausedBudget }
 
 // beginTurn and endTurn enclose the reader's work on one piece of input.
-func (c *Conn) beginTurn(t *turn) {
-	c.turn = t
+func (c *Conn) beginTurn() {
 	c.inTurn.Store(true)
 	c.lastInMs.Store(c.srv.nowMs())
 }
 
 func (c *Conn) endTurn() {
 	c.flush()
-	c.turn = nil
 	c.inTurn.Store(false)
 	if c.srv.draining.Load() {
 		c.recheck()
@@ -205,8 +203,8 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	}
 	c.life.closed = true
 	c.quiesceLocked()
-	execs, hooks := c.exec, c.onClose
-	c.exec, c.onClose = nil, nil
+	execs, hooks := c.takeExecLocked(), c.onClose
+	c.onClose = nil
 	var list *outList
 	if !c.out.writing { // else the writer releases it, see endWrite
 		list = c.takeOutLocked()
@@ -214,10 +212,7 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	c.mu.Unlock()
 	c.hung.Store(true)
 	list.release()
-	for _, r := range execs {
-		r.abandon()
-		c.queued.Add(-1)
-	}
+	abandon(execs)
 	c.in.reset(c)
 	c.srv.budget.forget(c)
 	n, over := c.takeGrant()

@@ -161,8 +161,8 @@ func (c *Conn) addHeapLocked(n int) {
 
 // flush sends the responses of this turn. Reader only.
 func (c *Conn) flush() {
-	t := c.turn
-	if t == nil || t.list == nil {
+	t := &c.turn
+	if t.list == nil {
 		return
 	}
 	l := t.list

@@ -24,86 +24,68 @@ type assembler struct {
 	class     Class
 	buf       []byte
 	over      bool // buf was admitted beyond the budget
+	// stash is input that was read and not taken when the reader was stopped.
+	stash []byte
 }
 
 func (a *assembler) small() bool { return a.frameSize <= inlineFrameMax }
 
-// verdict is what the reader does next.
-type verdict int
-
-const (
-	readMore verdict = iota
-	readPause
-	readClose
-)
-
-// consume cuts frames out of data and dispatches them. It returns what it could
-// not take with readPause: the caller keeps those bytes and stops reading until
-// the connection is resumed.
-func (c *Conn) consume(data []byte) ([]byte, verdict) {
+// consume cuts frames out of data and dispatches them. With paused, the caller
+// keeps the bytes that it returns and stops reading until the connection is
+// resumed.
+func (c *Conn) consume(data []byte) (rest []byte, paused bool) {
 	for {
 		if c.hung.Load() || c.srv.draining.Load() {
 			c.in.reset(c)
-			return nil, readMore
+			return nil, false
 		}
-		if c.in.open {
-			var ok bool
-			if data, ok = c.collect(data); !ok {
-				return data, readPause
-			}
-			if c.in.open {
-				return nil, readMore
-			}
-			continue
+		ok := true
+		switch {
+		case c.in.open:
+			data, ok = c.collect(data)
+		case len(data) == 0:
+			return nil, false
+		case c.pauseWhenFull():
+			return data, true
+		default:
+			data, ok = c.startFrame(data)
 		}
-		if len(data) == 0 {
-			return nil, readMore
+		if !ok {
+			return data, true
 		}
-		if c.pauseWhenFull() {
-			return data, readPause
+		if c.in.open && len(data) == 0 {
+			return nil, false
 		}
-		rest, v := c.startFrame(data)
-		if v != readMore {
-			return rest, v
-		}
-		data = rest
 	}
 }
 
 // startFrame takes a frame that is complete in data in place, or opens the
-// assembler for it.
-func (c *Conn) startFrame(data []byte) ([]byte, verdict) {
+// assembler for it. It is false when there is no memory for it now.
+func (c *Conn) startFrame(data []byte) ([]byte, bool) {
 	in := &c.in
 	if in.headHave > 0 || len(data) < frameHeadBytes {
 		n := copy(in.head[in.headHave:], data)
 		data, in.headHave = data[n:], in.headHave+n
-		if in.headHave < frameHeadBytes {
-			if in.headHave >= frameLenBytes {
-				if size := frameLen(in.head[:]); !c.checkLen(size, c.srv.limits.RequestMaxBytes) {
-					return nil, readClose
-				}
-			}
-			return data, readMore
+		switch {
+		case in.headHave == frameHeadBytes:
+			return data, !c.open(in.head[:]) || c.seed()
+		case in.headHave >= frameLenBytes:
+			c.checkLen(frameLen(in.head[:]), c.srv.limits.RequestMaxBytes)
 		}
-		if !c.open(in.head[:]) {
-			return nil, readClose
-		}
-		if !c.seed() {
-			return data, readPause
-		}
-		return data, readMore
+		return data, true
 	}
 	if !c.open(data) {
-		return nil, readClose
+		return nil, true
 	}
-	if total := frameLenBytes + in.frameSize; in.small() && len(data) >= total {
-		in.open = false
-		if !c.dispatchInPlace(data[frameLenBytes:total], in.class) {
-			return data, readPause
-		}
-		return data[total:], readMore
+	total := frameLenBytes + in.frameSize
+	if !in.small() || len(data) < total {
+		return data[frameLenBytes:], true
 	}
-	return data[frameLenBytes:], readMore
+	in.open = false
+	if !c.dispatchInPlace(data[frameLenBytes:total], in.class) {
+		return data, false
+	}
+	return data[total:], true
 }
 
 // open judges a frame by its head.
@@ -121,13 +103,13 @@ func (c *Conn) open(head []byte) bool {
 		Conn:      c,
 	})
 	if in.class.Refuse != "" {
-		c.Close(in.class.Refuse)
+		c.refuseNext(in.class.Refuse)
 		return false
 	}
 	if in.class.MaxBytes > 0 && !c.checkLen(size, in.class.MaxBytes) {
 		return false
 	}
-	in.open, in.headHave = true, 0
+	in.open = true
 	return true
 }
 
@@ -234,6 +216,8 @@ func (a *assembler) reset(c *Conn) {
 		a.over = false
 		c.uncharge(0, true)
 	}
+	c.uncharge(len(a.stash), false)
+	a.stash = nil
 	a.open, a.headHave = false, 0
 	c.partialSinceMs.Store(0)
 }
@@ -244,9 +228,9 @@ func frameLen(b []byte) int { return int(int32(binary.BigEndian.Uint32(b))) }
 func (c *Conn) checkLen(size, maxBytes int) bool {
 	switch {
 	case size < requestBytesMin:
-		c.Close(fmt.Sprintf("invalid request length %d%s", size, guessPeer(size)))
+		c.refuseNext(fmt.Sprintf("invalid request length %d%s", size, guessPeer(size)))
 	case size > maxBytes:
-		c.Close(fmt.Sprintf("request of %d bytes is larger than the limit of %d%s", size, maxBytes, guessPeer(size)))
+		c.refuseNext(fmt.Sprintf("request of %d bytes is larger than the limit of %d%s", size, maxBytes, guessPeer(size)))
 	default:
 		return true
 	}

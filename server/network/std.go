@@ -69,7 +69,7 @@ func (l *stdLink) read() (closeKind, string) {
 			return closedError, err.Error()
 		}
 		if c.isClosing() {
-			return closedPeer, ""
+			return closedPeer, "" // shut has said why
 		}
 	}
 }
@@ -82,15 +82,11 @@ var errRefused = errors.New("refused")
 func (l *stdLink) take(data []byte) bool {
 	c := l.c
 	c.countIn(len(data))
-	var t turn
-	c.beginTurn(&t)
+	c.beginTurn()
 	defer c.endTurn()
 	for {
-		rest, v := c.consume(data)
-		switch v {
-		case readClose:
-			return false
-		case readMore:
+		rest, paused := c.consume(data)
+		if !paused {
 			return true
 		}
 		c.flush()
