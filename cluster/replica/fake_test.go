@@ -1,0 +1,292 @@
+package replica
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/internal/park"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage"
+)
+
+// fakeLog is a log in memory whose flushes and failures the test decides.
+type fakeLog struct {
+	mu      sync.Mutex
+	batches []batch.View
+	start   int64
+	end     int64
+	mark    int64
+	epochs  []storage.TimestampOffset // LeaderEpoch and Offset only
+	flush   bool
+	flushes []flushWait
+	failing error
+	broken  error
+}
+
+type flushWait struct {
+	upTo int64
+	f    func(error)
+}
+
+func (l *fakeLog) Append(r storage.AppendRequest) (storage.AppendResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing != nil {
+		return storage.AppendResult{}, l.failing
+	}
+	if n := len(l.epochs); n > 0 && r.LeaderEpoch < l.epochs[n-1].LeaderEpoch {
+		return storage.AppendResult{}, storage.ErrFencedEpoch
+	}
+	first := l.end
+	for b := r.Batches; len(b) > 0; {
+		v, rest, err := batch.Next(b)
+		if err != nil {
+			return storage.AppendResult{}, err
+		}
+		v.SetBaseOffset(l.end)
+		v.SetPartitionLeaderEpoch(r.LeaderEpoch)
+		l.batches = append(l.batches, append(batch.View(nil), v...))
+		l.end = v.NextOffset()
+		b = rest
+	}
+	return storage.AppendResult{FirstOffset: first, LastOffset: l.end - 1, LogStartOffset: l.start, FlushBeforeAck: l.flush}, nil
+}
+
+func (l *fakeLog) Read(r storage.ReadRequest) (storage.ReadResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	res := storage.ReadResult{LogStartOffset: l.start, LogEndOffset: l.end}
+	for _, v := range l.batches {
+		if v.NextOffset() <= r.Offset {
+			continue
+		}
+		if v.NextOffset() > r.Limit || len(res.Data)+len(v) > r.MaxBytes && !(r.AtLeastOne && len(res.Data) == 0) {
+			break
+		}
+		res.Data = append(res.Data, v...)
+	}
+	return res, nil
+}
+
+func (l *fakeLog) locked(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+func (l *fakeLog) LogStartOffset() (n int64)     { l.locked(func() { n = l.start }); return n }
+func (l *fakeLog) LogEndOffset() (n int64)       { l.locked(func() { n = l.end }); return n }
+func (l *fakeLog) HighWatermark() (n int64)      { l.locked(func() { n = l.mark }); return n }
+func (l *fakeLog) SetHighWatermark(n int64)      { l.locked(func() { l.mark = n }) }
+func (l *fakeLog) Err() (err error)              { l.locked(func() { err = l.broken }); return err }
+func (l *fakeLog) Reconfigure(storage.LogConfig) {}
+
+func (l *fakeLog) WhenFlushed(upTo int64, f func(error)) {
+	l.locked(func() { l.flushes = append(l.flushes, flushWait{upTo, f}) })
+}
+
+// flushAll ends every flush that was asked for.
+func (l *fakeLog) flushAll(err error) {
+	var waits []flushWait
+	l.locked(func() { waits, l.flushes = l.flushes, nil })
+	for _, w := range waits {
+		w.f(err)
+	}
+}
+
+func (l *fakeLog) OffsetForTimestamp(ts int64) (storage.TimestampOffset, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.batches {
+		off, at, ok, err := batch.OffsetForTimestamp(v, ts, l.start, 0)
+		if ok || err != nil {
+			return storage.TimestampOffset{Offset: off, TimestampMs: at, LeaderEpoch: v.PartitionLeaderEpoch()}, ok, err
+		}
+	}
+	return storage.TimestampOffset{}, false, nil
+}
+
+func (l *fakeLog) MaxTimestamp() (best storage.TimestampOffset, ok bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.batches {
+		off, at, found, err := batch.OffsetOfMaxTimestamp(v, 0)
+		if err != nil {
+			return best, false, err
+		}
+		if found && (!ok || at > best.TimestampMs) {
+			best, ok = storage.TimestampOffset{Offset: off, TimestampMs: at, LeaderEpoch: v.PartitionLeaderEpoch()}, true
+		}
+	}
+	return best, ok, nil
+}
+
+func (l *fakeLog) EndOffsetForEpoch(epoch int32) (int32, int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.epochs) - 1; i >= 0; i-- {
+		switch e := l.epochs[i]; {
+		case e.LeaderEpoch > epoch:
+		case i == len(l.epochs)-1 && e.LeaderEpoch == epoch:
+			return epoch, l.end
+		case i == len(l.epochs)-1:
+			return -1, -1
+		default:
+			return e.LeaderEpoch, l.epochs[i+1].Offset
+		}
+	}
+	return -1, -1
+}
+
+func (l *fakeLog) EarliestEpoch() (int32, int64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.epochs) == 0 {
+		return -1, -1, false
+	}
+	return l.epochs[0].LeaderEpoch, l.epochs[0].Offset, true
+}
+
+func (l *fakeLog) LatestEpoch() (int32, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.epochs) == 0 {
+		return -1, false
+	}
+	return l.epochs[len(l.epochs)-1].LeaderEpoch, true
+}
+
+func (l *fakeLog) AssignEpoch(epoch int32) error {
+	l.locked(func() {
+		l.epochs = append(l.epochs, storage.TimestampOffset{LeaderEpoch: epoch, Offset: l.end})
+	})
+	return nil
+}
+
+func (l *fakeLog) DeleteRecordsTo(offset int64) (int64, error) {
+	l.locked(func() { l.start = max(l.start, offset) })
+	return l.LogStartOffset(), nil
+}
+
+// fakeStore has one log for every partition that was opened.
+type fakeStore struct {
+	mu      sync.Mutex
+	logs    map[storage.TopicPartition]*fakeLog
+	deleted []storage.TopicPartition
+	opens   int
+	failing error
+	made    func(*fakeLog)
+}
+
+func (s *fakeStore) OpenLog(tp storage.TopicPartition, _ storage.TopicID, _ storage.LogConfig) (Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opens++
+	if s.failing != nil {
+		return nil, s.failing
+	}
+	l := s.logs[tp]
+	if l == nil {
+		l = &fakeLog{}
+		if s.made != nil {
+			s.made(l)
+		}
+		s.logs[tp] = l
+	}
+	return l, nil
+}
+
+func (s *fakeStore) Delete(tp storage.TopicPartition) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleted = append(s.deleted, tp)
+	delete(s.logs, tp)
+	return nil
+}
+
+// world is a manager of broker 1 over a fakeStore.
+type world struct {
+	t     *testing.T
+	clk   *clock.Manual
+	pool  *park.Pool
+	store *fakeStore
+	m     *Manager
+	img   *metadata.Image
+	told  []string
+	cfg   TopicConfig
+}
+
+func newWorld(t *testing.T) *world {
+	clk := clock.NewManual(time.Unix(1_700_000_000, 0))
+	w := &world{
+		t: t, clk: clk, pool: park.NewPool(clk, 2), store: &fakeStore{logs: map[storage.TopicPartition]*fakeLog{}},
+		img: metadata.New("cluster"), cfg: TopicConfig{MinInSyncReplicas: 1, Log: storage.LogConfig{Delete: true}},
+	}
+	tell := func(what string) func(string, int32, int32) {
+		return func(topic string, partition, epoch int32) {
+			w.told = append(w.told, what+" "+storage.TopicPartition{Topic: topic, Partition: partition}.String()+" "+itoa(epoch))
+		}
+	}
+	w.m = NewManager(Options{
+		NodeID: 1, Store: w.store, Clock: clk, Log: slog.New(slog.DiscardHandler), Pool: w.pool,
+		TopicConfig: func(*metadata.Image, string) TopicConfig { return w.cfg },
+	}, Hooks{Elected: tell("elected"), Resigned: tell("resigned"), TopicsDeleted: func(ts []*metadata.Topic) {
+		for _, t := range ts {
+			w.told = append(w.told, "deleted "+t.Name)
+		}
+	}})
+	return w
+}
+
+// publish replaces a topic's partitions and publishes the change; no partitions
+// delete it.
+func (w *world) publish(old, now *metadata.Topic) {
+	w.m.OnMetadata(&metadata.Delta{Topics: []metadata.TopicChange{{Old: old, New: now}}}, w.img)
+}
+
+func topic(name string, parts ...*metadata.Partition) *metadata.Topic {
+	for i, p := range parts {
+		p.Index = int32(i)
+	}
+	return &metadata.Topic{Name: name, ID: metadata.TopicID{1, byte(len(name))}, Partitions: parts}
+}
+
+func led(leader, epoch int32, replicas ...int32) *metadata.Partition {
+	return &metadata.Partition{Leader: leader, LeaderEpoch: epoch, Replicas: replicas, ISR: replicas}
+}
+
+func itoa(n int32) string { return storage.TopicPartition{Partition: n}.String()[1:] }
+
+// started is a world whose first image is behind it.
+func started(t *testing.T) *world {
+	w := newWorld(t)
+	w.m.OnMetadata(&metadata.Delta{}, w.img)
+	return w
+}
+
+func (w *world) partition(name string, i int32) *Partition {
+	w.t.Helper()
+	p, ok := w.m.Partition(name, i)
+	if !ok {
+		w.t.Fatalf("no partition %s-%d", name, i)
+	}
+	return p
+}
+
+func (w *world) log(name string, i int32) *fakeLog {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	return w.store.logs[storage.TopicPartition{Topic: name, Partition: i}]
+}
+
+func records(n int, ts int64) []byte {
+	b := batch.NewBuilder(batch.BuilderOptions{})
+	for i := range n {
+		b.Add(ts+int64(i), nil, []byte("v"))
+	}
+	return b.Build()
+}
