@@ -22,13 +22,13 @@ func (s *step) join(e Event, r *kmsg.JoinGroupRequest) {
 		s.joinError(e.Call, r.MemberID, kerr.InvalidSessionTimeout)
 		return
 	}
-	isNew := !s.exists(r.Group)
-	if isNew && r.MemberID != "" {
+	st := s.groups[r.Group]
+	if st == nil && r.MemberID != "" {
 		s.joinError(e.Call, r.MemberID, kerr.UnknownMemberID)
 		return
 	}
-	g := s.hold(r.Group, true)
-	if isNew {
+	g := s.hold(r.Group)
+	if st == nil || st.metadata == nil {
 		// The log must know the group from its first sign of life, or a restart
 		// would forget that it was ever listed.
 		s.record(g.metadataRecord())

@@ -139,11 +139,6 @@ func (s *step) nowMs() int64 { return s.now.UnixMilli() }
 // storedIDs are the groups that the log knows, in order.
 func (m *Machine) storedIDs() []string { return slices.Sorted(maps.Keys(m.groups)) }
 
-// exists tells whether a group is known to the log or to memory.
-func (m *Machine) exists(id string) bool {
-	return m.groups[id] != nil || m.soft.groups[id] != nil
-}
-
 // view is a group for reading: the one in memory, or else one made from the log
 // and forgotten afterwards. It is nil for a group that does not exist.
 func (m *Machine) view(id string) *classic {
@@ -156,16 +151,14 @@ func (m *Machine) view(id string) *classic {
 	return nil
 }
 
-// hold is a group for changing; create makes one that does not exist.
-func (s *step) hold(id string, create bool) *classic {
+// hold is a group for changing, a new one if there is none.
+func (s *step) hold(id string) *classic {
 	g := s.view(id)
-	if g == nil && create {
+	if g == nil {
 		g = newClassic(id)
 		g.stateTimestampMs = s.nowMs()
 	}
-	if g != nil {
-		s.soft.groups[id] = g
-	}
+	s.soft.groups[id] = g
 	return g
 }
 
@@ -182,7 +175,7 @@ func (s *step) loaded() {
 		if st := s.groups[id]; st.metadata == nil || len(st.metadata.Members) == 0 {
 			continue
 		}
-		g := s.hold(id, false)
+		g := s.hold(id)
 		for _, m := range g.members {
 			s.expectHeartbeat(g, m, m.sessionTimeoutMs)
 		}

@@ -1,0 +1,517 @@
+package group
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// TestMachine runs the scripts of testdata: events in, records and answers out.
+func TestMachine(t *testing.T) {
+	datadriven.Walk(t, "testdata/machine", func(t *testing.T, path string) {
+		h := newHarness(DefaultConfig())
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			h.out.Reset()
+			h.run(t, d)
+			if h.out.Len() == 0 {
+				return "ok\n"
+			}
+			return h.out.String()
+		})
+	})
+}
+
+// harness is a log, a clock and the waiting calls around one machine.
+type harness struct {
+	cfg    Config
+	m      *Machine
+	now    time.Time
+	nextID int
+	log    []logged
+	timers map[string]time.Time
+	calls  map[uint64]bool
+	last   uint64
+	out    strings.Builder
+	// quiet leaves records and answers out of the output.
+	quiet bool
+}
+
+type logged struct{ key, value []byte }
+
+func newHarness(cfg Config) *harness {
+	h := &harness{cfg: cfg, now: time.UnixMilli(0).UTC()}
+	h.reload()
+	return h
+}
+
+// reload is what a restart does: the log alone survives.
+func (h *harness) reload() {
+	h.m = New(h.cfg, func() string { h.nextID++; return strconv.Itoa(h.nextID) })
+	h.timers, h.calls = map[string]time.Time{}, map[uint64]bool{}
+	for i, l := range h.log {
+		r, ok, err := Codec{}.Decode(l.key, l.value)
+		if err != nil || !ok {
+			panic(fmt.Sprintf("record %d of the log: ok %v, %v", i, ok, err))
+		}
+		h.m.Replay(int64(i), r)
+	}
+	h.event(Event{Request: Loaded{}})
+}
+
+// call puts a request and returns its number.
+func (h *harness) call(who string, req any) uint64 {
+	h.last++
+	h.calls[h.last] = true
+	h.event(Event{Call: h.last, Client: Client{ID: who, Host: "/127.0.0.1"}, Request: req})
+	return h.last
+}
+
+func (h *harness) event(e Event) {
+	out := h.m.Handle(h.now, e)
+	for _, r := range out.Records {
+		key, value := Codec{}.Encode(r)
+		h.log = append(h.log, logged{key: key, value: value})
+		h.printf("record %s\n", describeRecord(r))
+		h.m.Replay(int64(len(h.log)-1), r)
+	}
+	for _, t := range out.Timers {
+		if t.At.IsZero() {
+			delete(h.timers, t.Key)
+		} else {
+			h.timers[t.Key] = t.At
+		}
+	}
+	for _, a := range out.Answers {
+		if !h.calls[a.Call] {
+			panic(fmt.Sprintf("call %d was answered twice, or never made", a.Call))
+		}
+		delete(h.calls, a.Call)
+		h.printf("call %d: %s\n", a.Call, describeAnswer(a.Response))
+	}
+}
+
+func (h *harness) printf(format string, args ...any) {
+	if !h.quiet {
+		fmt.Fprintf(&h.out, format, args...)
+	}
+}
+
+// tick moves the clock and fires what is due, earliest first.
+func (h *harness) tick(d time.Duration) {
+	end := h.now.Add(d)
+	for {
+		var due string
+		for key, at := range h.timers {
+			if !at.After(end) && (due == "" || cmp.Or(at.Compare(h.timers[due]), cmp.Compare(key, due)) < 0) {
+				due = key
+			}
+		}
+		if due == "" {
+			break
+		}
+		if at := h.timers[due]; at.After(h.now) {
+			h.now = at
+		}
+		delete(h.timers, due)
+		h.event(Event{Request: TimerFired{Key: due}})
+	}
+	h.now = end
+}
+
+func (h *harness) run(t *testing.T, d *datadriven.TestData) {
+	group := "g"
+	scan(t, d, "g", &group)
+	switch d.Cmd {
+	case "config":
+		h.configure(t, d)
+	case "join":
+		h.call(arg(t, d, "client", "c"), h.joinRequest(t, d, group))
+	case "sync":
+		h.call("c", syncRequest(t, d, group))
+	case "heartbeat":
+		r := kmsg.NewPtrHeartbeatRequest()
+		r.Version, r.Group, r.MemberID, r.Generation = 4, group, arg(t, d, "m", ""), int32(num(t, d, "gen", 0))
+		r.InstanceID = optional(t, d, "instance")
+		h.call("c", r)
+	case "leave":
+		h.call("c", leaveRequest(t, d, group))
+	case "commit":
+		h.call("c", commitRequest(t, d, group))
+	case "fetch":
+		h.call("c", FetchOffsets{Group: fetchRequest(t, d, group)})
+	case "offset-delete":
+		r := kmsg.NewPtrOffsetDeleteRequest()
+		r.Group = group
+		for _, p := range partitions(t, d) {
+			rt := kmsg.NewOffsetDeleteRequestTopic()
+			rt.Topic = p.topic
+			rt.Partitions = append(rt.Partitions, kmsg.OffsetDeleteRequestTopicPartition{Partition: p.partition})
+			r.Topics = append(r.Topics, rt)
+		}
+		h.call("c", r)
+	case "describe":
+		h.call("c", DescribeGroup{Group: group, Version: int16(num(t, d, "v", 6))})
+	case "list":
+		h.call("c", ListGroups{States: words(t, d, "states"), Types: words(t, d, "types")})
+	case "delete":
+		h.call("c", DeleteGroup{Group: group})
+	case "topics-deleted":
+		h.event(Event{Request: TopicsDeleted{Names: words(t, d, "topics")}})
+	case "tick":
+		by, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.tick(by)
+	case "reload":
+		h.reload()
+	case "timers":
+		h.printTimers()
+	case "waiting":
+		for _, c := range sortedCalls(h.calls) {
+			h.printf("call %d\n", c)
+		}
+	default:
+		t.Fatalf("unknown command %s", d.Cmd)
+	}
+}
+
+func sortedCalls(m map[uint64]bool) (ids []uint64) {
+	for id := range m {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (h *harness) printTimers() {
+	var lines []string
+	for key, at := range h.timers {
+		kind, group, member := splitTimerKey(key + "0:")
+		if key == timerExpiry {
+			kind, group, member = "expiry", "", ""
+		} else {
+			kind, group, member = splitTimerKey(key)
+		}
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%v %s %s %s", at.Sub(time.UnixMilli(0)), kind, group, member)))
+	}
+	sort.Strings(lines)
+	h.printf("%s\n", strings.Join(lines, "\n"))
+}
+
+func (h *harness) configure(t *testing.T, d *datadriven.TestData) {
+	for _, a := range d.CmdArgs {
+		n, err := strconv.Atoi(a.Vals[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch a.Key {
+		case "delay":
+			h.cfg.InitialRebalanceDelayMs = int32(n)
+		case "max-size":
+			h.cfg.MaxSize = n
+		case "max-batch":
+			h.cfg.MaxBatchBytes = n
+		case "metadata":
+			h.cfg.OffsetMetadataMaxBytes = n
+		default:
+			t.Fatalf("unknown setting %s", a.Key)
+		}
+	}
+	h.reload()
+}
+
+func (h *harness) joinRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.JoinGroupRequest {
+	r := kmsg.NewPtrJoinGroupRequest()
+	r.Version, r.Group = int16(num(t, d, "v", 9)), group
+	r.MemberID = arg(t, d, "m", "")
+	r.InstanceID = optional(t, d, "instance")
+	r.SessionTimeoutMillis = int32(num(t, d, "session", 10_000))
+	r.RebalanceTimeoutMillis = int32(num(t, d, "rebalance", 30_000))
+	r.ProtocolType = arg(t, d, "type", "consumer")
+	for _, p := range strings.Split(arg(t, d, "protocols", "range:t"), ",") {
+		if p == "" {
+			continue
+		}
+		name, topics, _ := strings.Cut(p, ":")
+		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: name, Metadata: subscription(topics)})
+	}
+	return r
+}
+
+// subscription is a consumer's metadata for topics joined by "+"; "!" is one that
+// is no subscription.
+func subscription(topics string) []byte {
+	if topics == "!" {
+		return []byte("!")
+	}
+	b := binary.BigEndian.AppendUint16(nil, 1)
+	names := strings.Split(topics, "+")
+	b = binary.BigEndian.AppendUint32(b, uint32(len(names)))
+	for _, n := range names {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(n)))
+		b = append(b, n...)
+	}
+	return append(b, 0xff, 0xff, 0xff, 0xff) // user data, null
+}
+
+func syncRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.SyncGroupRequest {
+	r := kmsg.NewPtrSyncGroupRequest()
+	r.Version, r.Group = int16(num(t, d, "v", 5)), group
+	r.MemberID, r.Generation = arg(t, d, "m", ""), int32(num(t, d, "gen", 1))
+	r.InstanceID = optional(t, d, "instance")
+	protocolType, protocol := arg(t, d, "type", "consumer"), arg(t, d, "protocol", "range")
+	r.ProtocolType, r.Protocol = &protocolType, &protocol
+	if d.HasArg("no-protocol") {
+		r.ProtocolType = nil
+	}
+	for _, a := range words(t, d, "assign") {
+		m, what, _ := strings.Cut(a, ":")
+		r.GroupAssignment = append(r.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: m, MemberAssignment: []byte(what)})
+	}
+	return r
+}
+
+func leaveRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.LeaveGroupRequest {
+	r := kmsg.NewPtrLeaveGroupRequest()
+	r.Version, r.Group = int16(num(t, d, "v", 5)), group
+	members := words(t, d, "m")
+	if r.Version < batchLeaveVersion {
+		r.MemberID = members[0]
+		return r
+	}
+	for _, w := range members {
+		m := kmsg.NewLeaveGroupRequestMember()
+		id, instance, static := strings.Cut(w, "/")
+		m.MemberID = id
+		if static {
+			m.InstanceID = &instance
+		}
+		r.Members = append(r.Members, m)
+	}
+	return r
+}
+
+// spec is one partition of an argument like p=(t-0:5:meta,t-1:7).
+type spec struct {
+	topic     string
+	partition int32
+	rest      []string
+}
+
+func partitions(t *testing.T, d *datadriven.TestData) (out []spec) {
+	for _, w := range words(t, d, "p") {
+		parts := strings.Split(w, ":")
+		i := strings.LastIndex(parts[0], "-")
+		n, err := strconv.Atoi(parts[0][i+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, spec{topic: parts[0][:i], partition: int32(n), rest: parts[1:]})
+	}
+	return out
+}
+
+func commitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.OffsetCommitRequest {
+	r := kmsg.NewPtrOffsetCommitRequest()
+	r.Version, r.Group = int16(num(t, d, "v", 9)), group
+	r.MemberID, r.Generation = arg(t, d, "m", ""), int32(num(t, d, "gen", -1))
+	r.InstanceID = optional(t, d, "instance")
+	r.RetentionTimeMillis = int64(num(t, d, "retention", -1))
+	id := byte(num(t, d, "id", 0))
+	for _, p := range partitions(t, d) {
+		offset, err := strconv.Atoi(p.rest[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		rp := kmsg.NewOffsetCommitRequestTopicPartition()
+		rp.Partition, rp.Offset = p.partition, int64(offset)
+		rp.Timestamp = int64(num(t, d, "timestamp", -1))
+		if len(p.rest) > 1 {
+			rp.Metadata = &p.rest[1]
+		}
+		rt := kmsg.NewOffsetCommitRequestTopic()
+		rt.Topic, rt.TopicID = p.topic, [16]byte{15: id}
+		rt.Partitions = append(rt.Partitions, rp)
+		r.Topics = append(r.Topics, rt)
+	}
+	return r
+}
+
+func fetchRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.OffsetFetchRequestGroup {
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group = group
+	id := byte(num(t, d, "id", 0))
+	for _, p := range partitions(t, d) {
+		g.Topics = append(g.Topics, kmsg.OffsetFetchRequestGroupTopic{
+			Topic: p.topic, TopicID: [16]byte{15: id}, Partitions: []int32{p.partition},
+		})
+	}
+	return &g
+}
+
+func scan(t *testing.T, d *datadriven.TestData, key string, into *string) {
+	if d.HasArg(key) {
+		d.ScanArgs(t, key, into)
+		*into = strings.Trim(*into, `"`)
+	}
+}
+
+func arg(t *testing.T, d *datadriven.TestData, key, or string) string {
+	scan(t, d, key, &or)
+	return or
+}
+
+func optional(t *testing.T, d *datadriven.TestData, key string) *string {
+	if !d.HasArg(key) {
+		return nil
+	}
+	v := arg(t, d, key, "")
+	return &v
+}
+
+// num reads a number, or a duration in milliseconds.
+func num(t *testing.T, d *datadriven.TestData, key string, or int) int {
+	if !d.HasArg(key) {
+		return or
+	}
+	v := arg(t, d, key, "")
+	if n, err := strconv.Atoi(v); err == nil {
+		return n
+	}
+	by, err := time.ParseDuration(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(by.Milliseconds())
+}
+
+func words(t *testing.T, d *datadriven.TestData, key string) []string {
+	for _, a := range d.CmdArgs {
+		if a.Key == key {
+			return a.Vals
+		}
+	}
+	return nil
+}
+
+func code(c int16) string {
+	if c == 0 {
+		return ""
+	}
+	return " " + kerr.ErrorForCode(c).(*kerr.Error).Message
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return "null"
+	}
+	return *s
+}
+
+func describeRecord(r Record) string {
+	switch {
+	case r.IsOffset && r.Offset == nil:
+		return fmt.Sprintf("offset %s %s-%d deleted", r.Group, r.Topic, r.Partition)
+	case r.IsOffset:
+		v := r.Offset
+		s := fmt.Sprintf("offset %s %s-%d v%d offset=%d metadata=%q at=%d", r.Group, r.Topic, r.Partition, v.Version, v.Offset, v.Metadata, v.CommitTimestamp)
+		if v.ExpireTimestamp != -1 {
+			s += fmt.Sprintf(" expires=%d", v.ExpireTimestamp)
+		}
+		return s
+	case r.Metadata == nil:
+		return fmt.Sprintf("group %s deleted", r.Group)
+	}
+	v := r.Metadata
+	s := fmt.Sprintf("group %s v%d gen=%d type=%q protocol=%s leader=%s at=%d", r.Group, v.Version, v.Generation, v.ProtocolType, deref(v.Protocol), deref(v.Leader), v.CurrentStateTimestamp)
+	for _, m := range v.Members {
+		s += fmt.Sprintf("\n  %s instance=%s %q", m.MemberID, deref(m.InstanceID), m.Assignment)
+	}
+	return s
+}
+
+func describeAnswer(resp any) string {
+	switch r := resp.(type) {
+	case *kmsg.JoinGroupResponse:
+		if r.ErrorCode != 0 {
+			return fmt.Sprintf("join%s member=%s", code(r.ErrorCode), r.MemberID)
+		}
+		s := fmt.Sprintf("join gen=%d member=%s leader=%s protocol=%s", r.Generation, r.MemberID, r.LeaderID, deref(r.Protocol))
+		if r.SkipAssignment {
+			s += " skip"
+		}
+		for _, m := range r.Members {
+			s += fmt.Sprintf("\n  %s instance=%s", m.MemberID, deref(m.InstanceID))
+		}
+		return s
+	case *kmsg.SyncGroupResponse:
+		if r.ErrorCode != 0 {
+			return "sync" + code(r.ErrorCode)
+		}
+		return fmt.Sprintf("sync %s/%s %q", deref(r.ProtocolType), deref(r.Protocol), r.MemberAssignment)
+	case *kmsg.HeartbeatResponse:
+		return "heartbeat" + code(r.ErrorCode)
+	case *kmsg.LeaveGroupResponse:
+		s := "leave" + code(r.ErrorCode)
+		for _, m := range r.Members {
+			s += fmt.Sprintf("\n  %s instance=%s%s", m.MemberID, deref(m.InstanceID), code(m.ErrorCode))
+		}
+		return s
+	case *kmsg.OffsetCommitResponse:
+		s := "commit"
+		for _, t := range r.Topics {
+			for _, p := range t.Partitions {
+				s += fmt.Sprintf(" %s-%d%s", t.Topic, p.Partition, code(p.ErrorCode))
+			}
+		}
+		return s
+	case *kmsg.OffsetDeleteResponse:
+		s := "offset-delete" + code(r.ErrorCode)
+		for _, t := range r.Topics {
+			for _, p := range t.Partitions {
+				s += fmt.Sprintf(" %s-%d%s", t.Topic, p.Partition, code(p.ErrorCode))
+			}
+		}
+		return s
+	}
+	return describeAdminAnswer(resp)
+}
+
+func describeAdminAnswer(resp any) string {
+	switch r := resp.(type) {
+	case *kmsg.OffsetFetchResponseGroup:
+		s := "fetch" + code(r.ErrorCode)
+		for _, t := range r.Topics {
+			for _, p := range t.Partitions {
+				s += fmt.Sprintf(" %s-%d=%d/%q%s", t.Topic, p.Partition, p.Offset, *p.Metadata, code(p.ErrorCode))
+			}
+		}
+		return s
+	case *kmsg.DescribeGroupsResponseGroup:
+		s := fmt.Sprintf("describe%s %s type=%q protocol=%q", code(r.ErrorCode), r.State, r.ProtocolType, r.Protocol)
+		for _, m := range r.Members {
+			s += fmt.Sprintf("\n  %s instance=%s client=%s %s metadata=%d %q", m.MemberID, deref(m.InstanceID), m.ClientID, m.ClientHost, len(m.ProtocolMetadata), m.MemberAssignment)
+		}
+		return s
+	case *kmsg.DeleteGroupsResponseGroup:
+		return "delete" + code(r.ErrorCode)
+	case []kmsg.ListGroupsResponseGroup:
+		s := "list"
+		for _, g := range r {
+			s += fmt.Sprintf("\n  %s %s %s %q", g.Group, g.GroupState, g.GroupType, g.ProtocolType)
+		}
+		return s
+	}
+	return fmt.Sprintf("%T", resp)
+}

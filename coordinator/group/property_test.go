@@ -1,0 +1,187 @@
+package group
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"pgregory.net/rapid"
+)
+
+// TestReloadEqualsRunning puts random events to a machine and holds it against
+// one that has only seen its log, and its waiting calls against its members.
+func TestReloadEqualsRunning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := DefaultConfig()
+		cfg.InitialRebalanceDelayMs = rapid.SampledFrom([]int32{0, 3000}).Draw(t, "delay")
+		cfg.MaxSize = rapid.SampledFrom([]int{2, 100}).Draw(t, "size")
+		h := newHarness(cfg)
+		h.quiet = true
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			randomEvent(t, h)
+			checkWaiting(t, h)
+			if got, want := stateOf(reloaded(h)), stateOf(h.m); got != want {
+				t.Fatalf("reloaded:\n%s\nrunning:\n%s", got, want)
+			}
+		}
+		// Whatever happened: with time every call is answered.
+		h.tick(2 * time.Hour)
+		if len(h.calls) != 0 {
+			t.Fatalf("calls %v were never answered", sortedCalls(h.calls))
+		}
+	})
+}
+
+func randomEvent(t *rapid.T, h *harness) {
+	group := rapid.SampledFrom([]string{"g", "h"}).Draw(t, "group")
+	memberID, generation := "", int32(-1)
+	g := h.m.view(group)
+	if g != nil {
+		generation = g.generation
+		if len(g.members) > 0 && rapid.IntRange(0, 4).Draw(t, "known") > 0 {
+			memberID = rapid.SampledFrom(g.members).Draw(t, "member").id
+		} else if len(g.pendingJoin) > 0 {
+			memberID = rapid.SampledFrom(slices.Sorted(maps.Keys(g.pendingJoin))).Draw(t, "pending")
+		}
+	}
+	instance := instanceOf(t, g, memberID)
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0, 1, 2:
+		r := kmsg.NewPtrJoinGroupRequest()
+		r.Version = rapid.SampledFrom([]int16{0, 3, 4, 8, 9}).Draw(t, "version")
+		r.Group, r.MemberID, r.InstanceID, r.ProtocolType = group, memberID, instance, "consumer"
+		r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 10_000, 20_000
+		for _, p := range rapid.SampledFrom([][]string{{"range"}, {"range", "sticky"}, {"sticky", "range"}}).Draw(t, "protocols") {
+			metadata := subscription(rapid.SampledFrom([]string{"t", "u", "!"}).Draw(t, "topics"))
+			r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: metadata})
+		}
+		h.call("c", r)
+	case 3, 4:
+		r := kmsg.NewPtrSyncGroupRequest()
+		r.Group, r.MemberID, r.InstanceID, r.Generation = group, memberID, instance, generation
+		r.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: memberID, MemberAssignment: []byte("x")}}
+		h.call("c", r)
+	case 5:
+		r := kmsg.NewPtrLeaveGroupRequest()
+		r.Version, r.Group = 3, group
+		r.Members = []kmsg.LeaveGroupRequestMember{{MemberID: memberID, InstanceID: instance}}
+		h.call("c", r)
+	case 6:
+		r := kmsg.NewPtrOffsetCommitRequest()
+		r.Version = rapid.SampledFrom([]int16{1, 2, 9}).Draw(t, "version")
+		r.Group, r.MemberID, r.Generation = group, memberID, generation
+		r.RetentionTimeMillis = rapid.SampledFrom([]int64{-1, 1000}).Draw(t, "retention")
+		p := kmsg.NewOffsetCommitRequestTopicPartition()
+		p.Partition, p.Offset = rapid.Int32Range(0, 2).Draw(t, "partition"), rapid.Int64Range(0, 100).Draw(t, "offset")
+		r.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: rapid.SampledFrom([]string{"t", "u"}).Draw(t, "topic"), Partitions: []kmsg.OffsetCommitRequestTopicPartition{p}}}
+		h.call("c", r)
+	case 7:
+		h.tick(time.Duration(rapid.Int64Range(0, 30_000).Draw(t, "ms")) * time.Millisecond)
+	case 8:
+		otherEvent(t, h, group)
+	default:
+		r := kmsg.NewPtrHeartbeatRequest()
+		r.Group, r.MemberID, r.InstanceID, r.Generation = group, memberID, instance, generation
+		h.call("c", r)
+	}
+}
+
+// instanceOf is the member's own instance id, or one of its own for some new
+// members.
+func instanceOf(t *rapid.T, g *classic, memberID string) *string {
+	if memberID != "" {
+		if m := g.member(memberID); m != nil {
+			return m.instanceID
+		}
+		return nil
+	}
+	if !rapid.Bool().Draw(t, "static") {
+		return nil
+	}
+	id := rapid.SampledFrom([]string{"i", "j"}).Draw(t, "instance")
+	return &id
+}
+
+func otherEvent(t *rapid.T, h *harness, group string) {
+	switch rapid.IntRange(0, 4).Draw(t, "other") {
+	case 0:
+		h.event(Event{Request: TopicsDeleted{Names: []string{"t"}}})
+	case 1:
+		h.call("c", DeleteGroup{Group: group})
+	case 2:
+		r := kmsg.NewPtrOffsetDeleteRequest()
+		r.Group = group
+		r.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: "u", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 1}}}}
+		h.call("c", r)
+	case 3:
+		h.call("c", DescribeGroup{Group: group, Version: 6})
+		h.call("c", ListGroups{})
+	default:
+		h.tick(10 * 24 * time.Hour)
+	}
+}
+
+// reloaded is a machine that knows the log only.
+func reloaded(h *harness) *Machine {
+	m := New(h.cfg, func() string { return "" })
+	for i, l := range h.log {
+		r, _, err := Codec{}.Decode(l.key, l.value)
+		if err != nil {
+			panic(err)
+		}
+		m.Replay(int64(i), r)
+	}
+	return m
+}
+
+// stateOf is all that a machine knows of the log.
+func stateOf(m *Machine) string {
+	var b strings.Builder
+	for _, id := range m.storedIDs() {
+		st := m.groups[id]
+		if st.metadata != nil {
+			fmt.Fprintf(&b, "%s %x\n", id, st.metadata.AppendTo(nil))
+		}
+		for _, topic := range slices.Sorted(maps.Keys(st.offsets)) {
+			for _, p := range sortedPartitions(st.offsets[topic]) {
+				c := st.offsets[topic][p]
+				fmt.Fprintf(&b, "%s %s-%d %x @%d\n", id, topic, p, c.value.AppendTo(nil), c.recordOffset)
+			}
+		}
+	}
+	return b.String()
+}
+
+// checkWaiting holds the calls without an answer against the members that wait,
+// and every group in memory against the log.
+func checkWaiting(t *rapid.T, h *harness) {
+	waiting := map[uint64]bool{}
+	for id, g := range h.m.soft.groups {
+		if h.m.groups[id] == nil {
+			t.Fatalf("group %s is in memory and not in the log", id)
+		}
+		if g.state == Empty && len(g.members) > 0 {
+			t.Fatalf("empty group %s has %d members", id, len(g.members))
+		}
+		for _, m := range g.members {
+			for _, call := range []uint64{m.join, m.sync} {
+				if call != 0 && waiting[call] {
+					t.Fatalf("call %d waits twice", call)
+				}
+				if call != 0 {
+					waiting[call] = true
+				}
+			}
+			if m.join != 0 && g.state != PreparingRebalance || m.sync != 0 && g.state != CompletingRebalance {
+				t.Fatalf("member %s waits in state %v", m.id, g.state)
+			}
+		}
+	}
+	if !maps.Equal(waiting, h.calls) {
+		t.Fatalf("members wait for %v, calls wait %v", sortedCalls(waiting), sortedCalls(h.calls))
+	}
+}

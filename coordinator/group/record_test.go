@@ -1,0 +1,174 @@
+package group
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// The values are those of Java's String.hashCode, as Kafka uses it.
+func TestPartitionFor(t *testing.T) {
+	for _, tc := range []struct {
+		group string
+		want  int32
+	}{
+		{"", 0},
+		{"a", 97 % 50},
+		{"orders", 1008770331 % 50},  // negative in Java: its absolute value
+		{"polygenelubricants", 0},    // hashes to MIN_VALUE, which has no absolute value
+		{"é", 233 % 50},              // one UTF-16 unit
+		{"\U0001F600", 1772899 % 50}, // a surrogate pair
+		{"console-consumer-1", 35782224 % 50},
+	} {
+		if got := PartitionFor(tc.group, 50); got != tc.want {
+			t.Errorf("PartitionFor(%q) = %d, want %d", tc.group, got, tc.want)
+		}
+	}
+}
+
+func TestDecodeOlderVersions(t *testing.T) {
+	for version := range int16(offsetValueMaxVersion + 1) {
+		k := kmsg.OffsetCommitKey{Version: version % 2, Group: "g", Topic: "t", Partition: 3}
+		v := kmsg.OffsetCommitValue{Version: version, Offset: 5, LeaderEpoch: 2, Metadata: "m", CommitTimestamp: 7, ExpireTimestamp: 9}
+		r, ok, err := Codec{}.Decode(k.AppendTo(nil), v.AppendTo(nil))
+		if err != nil || !ok {
+			t.Fatalf("offset v%d: ok %v, %v", version, ok, err)
+		}
+		wantEpoch, wantExpire := int32(-1), int64(-1)
+		if version >= 3 {
+			wantEpoch = 2
+		}
+		if version == 1 {
+			wantExpire = 9
+		}
+		o := r.Offset
+		if r.Group != "g" || r.Topic != "t" || r.Partition != 3 || o.Offset != 5 || o.LeaderEpoch != wantEpoch || o.Metadata != "m" || o.CommitTimestamp != 7 || o.ExpireTimestamp != wantExpire {
+			t.Errorf("offset v%d: got %+v %+v", version, r, *o)
+		}
+	}
+	protocol := "range"
+	for version := range int16(groupValueMaxVersion + 1) {
+		k := kmsg.GroupMetadataKey{Version: keyGroupMetadata, Group: "g"}
+		v := kmsg.GroupMetadataValue{Version: version, ProtocolType: "consumer", Generation: 4, Protocol: &protocol, Leader: &protocol, CurrentStateTimestamp: 8}
+		v.Members = []kmsg.GroupMetadataValueMember{{MemberID: "m", RebalanceTimeoutMillis: 20, SessionTimeoutMillis: 10, Subscription: []byte("s"), Assignment: []byte("a")}}
+		r, ok, err := Codec{}.Decode(k.AppendTo(nil), v.AppendTo(nil))
+		if err != nil || !ok {
+			t.Fatalf("group v%d: ok %v, %v", version, ok, err)
+		}
+		wantRebalance, wantTimestamp := int32(10), int64(-1)
+		if version >= 1 {
+			wantRebalance = 20
+		}
+		if version >= 2 {
+			wantTimestamp = 8
+		}
+		m := r.Metadata.Members[0]
+		if m.RebalanceTimeoutMillis != wantRebalance || r.Metadata.CurrentStateTimestamp != wantTimestamp || string(m.Assignment) != "a" {
+			t.Errorf("group v%d: got %+v", version, *r.Metadata)
+		}
+	}
+}
+
+func TestDecodeLeavesOtherKinds(t *testing.T) {
+	for kind := byte(3); kind < 20; kind++ {
+		if _, ok, err := (Codec{}).Decode([]byte{0, kind, 1, 2}, nil); ok || err != nil {
+			t.Errorf("kind %d: ok %v, %v", kind, ok, err)
+		}
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	offsetKey, _ := Codec{}.Encode(Record{IsOffset: true, Group: "g", Topic: "t"})
+	groupKey, _ := Codec{}.Encode(Record{Group: "g"})
+	for _, tc := range []struct {
+		name       string
+		key, value []byte
+	}{
+		{"no key", nil, nil},
+		{"cut offset key", offsetKey[:len(offsetKey)-1], nil},
+		{"cut group key", groupKey[:len(groupKey)-1], nil},
+		{"offset without version", offsetKey, []byte{0}},
+		{"offset of the future", offsetKey, []byte{0, 5, 0, 0}},
+		{"group of the future", groupKey, []byte{0, 9, 0, 0}},
+		{"negative version", groupKey, []byte{255, 255}},
+		{"cut offset", offsetKey, []byte{0, 3, 0, 0}},
+		{"many members", groupKey, []byte{0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 127, 255, 255, 255}},
+	} {
+		if _, _, err := (Codec{}).Decode(tc.key, tc.value); err == nil {
+			t.Errorf("%s: no error", tc.name)
+		}
+	}
+}
+
+func TestEncodedBytesIsEnough(t *testing.T) {
+	h := newHarness(DefaultConfig())
+	h.quiet = true
+	protocol, instance := "range", "instance"
+	g := newClassic("group")
+	g.protocolType, g.protocol = "consumer", &protocol
+	for range 3 {
+		g.members = append(g.members, &member{
+			id: "member", instanceID: &instance, clientID: "client", clientHost: "/127.0.0.1",
+			protocols: []kmsg.JoinGroupRequestProtocol{{Name: protocol, Metadata: subscription("t")}}, assignment: make([]byte, 100),
+		})
+	}
+	g.leader = "member"
+	offset := kmsg.OffsetCommitValue{Version: 4, Metadata: "metadata", TopicID: [16]byte{1}}
+	for _, r := range []Record{g.metadataRecord(), {Group: "g"}, {IsOffset: true, Group: "g", Topic: "t", Offset: &offset}, offsetTombstone("g", "t", 1)} {
+		key, value := Codec{}.Encode(r)
+		if n := encodedBytes(r); n < len(key)+len(value) {
+			t.Errorf("%+v takes %d bytes, guessed %d", r, len(key)+len(value), n)
+		}
+	}
+}
+
+// FuzzDecode: any bytes are an error or a record that is written as it was read.
+func FuzzDecode(f *testing.F) {
+	h := newHarness(DefaultConfig())
+	h.quiet = true
+	r := kmsg.NewPtrJoinGroupRequest()
+	r.Version, r.Group, r.ProtocolType, r.SessionTimeoutMillis = 3, "g", "consumer", 10_000
+	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: subscription("t")}}
+	h.call("c", r)
+	s := kmsg.NewPtrSyncGroupRequest()
+	s.Version, s.Group, s.MemberID, s.Generation = 3, "g", "c-1", 1
+	h.call("c", s)
+	c := kmsg.NewPtrOffsetCommitRequest()
+	c.Group, c.Generation, c.MemberID = "g", 1, "c-1"
+	c.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", TopicID: [16]byte{1}, Partitions: []kmsg.OffsetCommitRequestTopicPartition{{Offset: 5}}}}
+	h.call("c", c)
+	for _, l := range h.log {
+		f.Add(l.key, l.value)
+	}
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		r, ok, err := Codec{}.Decode(key, value)
+		if err != nil || !ok {
+			return
+		}
+		m := New(DefaultConfig(), func() string { return "" })
+		m.Replay(0, r)
+		m.Handle(h.now, Event{Request: Loaded{}})
+		k2, v2 := Codec{}.Encode(r)
+		r2, ok, err := Codec{}.Decode(k2, v2)
+		if err != nil || !ok {
+			t.Fatalf("cannot read %x %x, written for %x %x: %v", k2, v2, key, value, err)
+		}
+		k3, v3 := Codec{}.Encode(r2)
+		if !bytes.Equal(k2, k3) || !bytes.Equal(v2, v3) {
+			t.Fatalf("%x %x was read and written as %x %x", k2, v2, k3, v3)
+		}
+	})
+}
+
+// FuzzReadSubscription: any bytes end without a panic.
+func FuzzReadSubscription(f *testing.F) {
+	f.Add(subscription("t+u"))
+	f.Add([]byte{0, 1, 255, 255, 255, 255})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		topics := map[string]struct{}{}
+		if readSubscription(b, topics) && len(topics) > len(b) {
+			t.Fatalf("%d topics in %d bytes", len(topics), len(b))
+		}
+	})
+}
