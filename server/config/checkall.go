@@ -33,8 +33,12 @@ func (l *loader) checkIdentity(s *Snapshot) {
 	case old != node:
 		l.refuseKey(BrokerID.Name, "node.id is %d; want the same number, or leave broker.id out", node)
 	}
+	if set, given := l.static.set[NodeID.Name]; given && old < 0 {
+		l.static.values[BrokerID.Name] = node
+		l.static.set[BrokerID.Name] = Setting{Key: BrokerID.Name, Value: set.Value, Where: "from node.id, " + set.Where}
+	}
 	if id, ok := ClusterID.Lookup(s); ok && !validClusterID(id) {
-		l.refuseKey(ClusterID.Name, "want 22 letters, digits, - and _, such as %s", "4L6g3nShT-eMCtK--X86sw")
+		l.refuseKey(ClusterID.Name, "want letters, digits, - and _, at most 36, such as %s", "4L6g3nShT-eMCtK--X86sw")
 	}
 }
 

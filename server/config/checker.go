@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
@@ -142,11 +143,33 @@ func (c *Checker) CheckClientMetrics(name, value string) error {
 // IsList says whether values can be appended to a key and taken from it; the
 // type is that of the resource.
 func (c *Checker) IsList(resourceType int8, name string) bool {
-	registries := map[int8]*registry{
-		resourceTopic: topicKeys, resourceBroker: brokerKeys, resourceGroup: groupKeys, resourceClientMetrics: metricsKeys,
+	d := declOf(resourceType, name)
+	return d != nil && d.Type == TypeList
+}
+
+// Default is what a key that is not set stands at, "" for one that nobody knows.
+func (c *Checker) Default(resourceType int8, name string) string {
+	d := declOf(resourceType, name)
+	if d == nil {
+		return ""
 	}
-	r := registries[resourceType]
-	return r != nil && r.byName[name] != nil && r.byName[name].Type == TypeList
+	text, _ := Format(c.static.Snapshot().behind(d))
+	return text
+}
+
+// declOf finds a key of a kind of resource; nil for one that nobody knows.
+func declOf(resourceType int8, name string) *Decl {
+	switch resourceType {
+	case metadata.ResourceTopic:
+		return topicKeys.byName[name]
+	case metadata.ResourceBroker:
+		return brokerKeys.byName[name]
+	case metadata.ResourceGroup:
+		return groupKeys.byName[name]
+	case metadata.ResourceClientMetrics:
+		return metricsKeys.byName[name]
+	}
+	return nil
 }
 
 // BrokerNumber reads the name of a broker's resource.

@@ -45,7 +45,7 @@ func (l *loader) openListeners(s *Snapshot, controllers []string, protocols map[
 			l.refuseKey(Listeners.Name, "listener.security.protocol.map has no protocol for %s", e.name)
 			continue
 		case protocol != "PLAINTEXT":
-			l.refuseKey(Listeners.Name, "%s is a %s listener, which can't be served yet; want PLAINTEXT listeners only", e.name, protocol)
+			l.refuseKey(Listeners.Name, "%s uses %s, which can't be served yet; want PLAINTEXT listeners only", e.name, protocol)
 			continue
 		case slices.ContainsFunc(list, func(o Listener) bool { return o.Name == e.name }):
 			l.refuseKey(Listeners.Name, "%s stands twice; each listener needs a name of its own", e.name)

@@ -2,6 +2,8 @@ package config
 
 import (
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/barnabas-mq/barnabas/internal/invariant"
 )
@@ -78,12 +80,18 @@ var (
 	metricsKeys = newRegistry()
 )
 
+// registry is filled while the program starts and never changes after.
 type registry struct {
 	list   []*Decl
 	byName map[string]*Decl
+	sorted func() []*Decl
 }
 
-func newRegistry() *registry { return &registry{byName: map[string]*Decl{}} }
+func newRegistry() *registry {
+	r := &registry{byName: map[string]*Decl{}}
+	r.sorted = sync.OnceValue(r.sort)
+	return r
+}
 
 func (r *registry) add(d *Decl) *Decl {
 	invariant.That(r.byName[d.Name] == nil, "config key %s is declared twice", d.Name)
@@ -93,15 +101,10 @@ func (r *registry) add(d *Decl) *Decl {
 	return d
 }
 
-// sorted lists the declarations by name.
-func (r *registry) sorted() []*Decl {
+// sort lists the declarations by name.
+func (r *registry) sort() []*Decl {
 	list := slices.Clone(r.list)
-	slices.SortFunc(list, func(a, b *Decl) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *Decl) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 

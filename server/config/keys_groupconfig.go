@@ -1,5 +1,11 @@
 package config
 
+import (
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/internal/invariant"
+)
+
 // acceptedGroup are the keys that can be set on one group (KIP-848, KIP-932,
 // KIP-1071). Classic groups have none.
 var acceptedGroup = []*Decl{
@@ -26,8 +32,8 @@ var acceptedGroup = []*Decl{
 	groupKey("share.session.timeout.ms", "group.share.session.timeout.ms"),
 	groupKey("streams.acceptable.recovery.lag", "group.streams.acceptable.recovery.lag"),
 	groupKey("streams.assignment.interval.ms", "group.streams.assignment.interval.ms"),
-	accept(familyStreams, "streams.assignor.name", TypeString, null, Check{}, Medium, ReadOnly,
-		"The assignor of the streams group."),
+	over("group.streams.assignors", accept(familyStreams, "streams.assignor.name", TypeString, null, Check{}, Medium, ReadOnly,
+		"The assignor of the streams group; the first of the broker's otherwise.")),
 	groupKey("streams.assignor.offload.enable", "group.streams.assignor.offload.enable"),
 	groupKey("streams.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
 	groupKey("streams.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms"),
@@ -48,17 +54,18 @@ var acceptedMetrics = []*Decl{
 		"Which clients send metrics, as attribute=pattern pairs."),
 }
 
+// over says that a broker's key stands behind d.
+func over(broker string, d *Decl) *Decl {
+	d.Broker = broker
+	return d
+}
+
 // groupKey declares a group's key with the type, limits and words of the
 // broker's key that is its default.
 func groupKey(name, broker string) *Decl {
-	for _, list := range [][]*Decl{acceptedGroups} {
-		for _, d := range list {
-			if d.Name == broker {
-				g := *d
-				g.Name, g.Broker, g.Scope = name, broker, ReadOnly
-				return &g
-			}
-		}
-	}
-	return nil
+	at := slices.IndexFunc(acceptedGroups, func(d *Decl) bool { return d.Name == broker })
+	invariant.That(at >= 0, "group key %s: no broker key %s", name, broker)
+	g := *acceptedGroups[at]
+	g.Name, g.Broker, g.Scope = name, broker, ReadOnly
+	return &g
 }

@@ -34,7 +34,7 @@ func (l *Live) Static() *Static { return l.static }
 // implements metadata.Publisher.
 func (l *Live) OnMetadata(d *metadata.Delta, img *metadata.Image) {
 	for _, r := range d.Configs {
-		if r.Type == resourceBroker && (r.Name == "" || r.Name == l.name()) {
+		if r.Type == metadata.ResourceBroker && (r.Name == "" || r.Name == l.name()) {
 			l.current.Store(l.SnapshotOf(img))
 			return
 		}
@@ -43,8 +43,8 @@ func (l *Live) OnMetadata(d *metadata.Delta, img *metadata.Image) {
 
 // SnapshotOf is the configuration as img has it.
 func (l *Live) SnapshotOf(img *metadata.Image) *Snapshot {
-	own := img.Config(metadata.ConfigResource{Type: resourceBroker, Name: l.name()})
-	all := img.Config(metadata.ConfigResource{Type: resourceBroker})
+	own := img.Config(metadata.BrokerResource(l.nodeID))
+	all := img.Config(metadata.ConfigResource{Type: metadata.ResourceBroker})
 	return NewSnapshot(l.static, own, all)
 }
 
@@ -54,12 +54,3 @@ func (l *Live) name() string { return strconv.Itoa(int(l.nodeID)) }
 func (l *Live) Topic(img *metadata.Image, name string) *TopicConfig {
 	return l.Snapshot().Topic(name, img.TopicConfig(name))
 }
-
-// The types of config resources that this package knows by number.
-const (
-	resourceTopic         = 2
-	resourceBroker        = 4
-	resourceBrokerLogger  = 8
-	resourceClientMetrics = 16
-	resourceGroup         = 32
-)

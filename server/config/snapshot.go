@@ -131,3 +131,11 @@ type cachedTopic struct {
 	overrides map[string]string
 	config    *TopicConfig
 }
+
+// DataDir is the data folder: log.dirs, or log.dir where that is not set.
+func (s *Snapshot) DataDir() string {
+	if folders, ok := LogDirs.Lookup(s); ok && len(folders) > 0 {
+		return folders[0]
+	}
+	return LogDir.Get(s)[0]
+}
