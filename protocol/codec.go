@@ -12,13 +12,10 @@ import (
 // are copied; []byte fields point into body. Bytes after the request's last
 // field are ignored, as Kafka ignores them.
 func DecodeRequest(h Header, body []byte) (kmsg.Request, error) {
-	var req kmsg.Request
-	if h.Key >= 0 && h.Key <= kmsg.MaxKey {
-		req = kmsg.RequestForKey(h.Key)
+	if !known(h.Key, h.Version) {
+		return nil, fmt.Errorf("decode %s: version %d is not known", Name(h.Key), h.Version)
 	}
-	if req == nil {
-		return nil, fmt.Errorf("decode request: key %d is not known", h.Key)
-	}
+	req := kmsg.RequestForKey(h.Key)
 	return req, DecodeInto(req, h, body)
 }
 
@@ -34,20 +31,21 @@ func DecodeInto(req kmsg.Request, h Header, body []byte) error {
 	return nil
 }
 
-// amplification bounds how many bytes of memory one byte of a request can
-// become: the dearest are tagged fields, each of which is an entry in a map.
-// TestDecodedBytesIsAnUpperBound measures it.
-const amplification = 96
-
 // DecodedBytes is an upper estimate of the memory that decoding the body takes,
-// for the memory budget. Record bytes of Produce are not counted: they stay in
-// the frame.
+// for the memory budget. The bytes of records and other []byte fields are not
+// counted: they stay in the frame. Of a malformed body it counts what is decoded
+// before the fault is found.
 func DecodedBytes(h Header, body []byte) int {
-	n := len(body)
-	if h.Key == int16(kmsg.Produce) {
-		n -= produceRecordBytes(h.Version, body)
+	if !known(h.Key, h.Version) {
+		return 0
 	}
-	return n * amplification
+	l := layoutOf(h.Key, h.Version)
+	if l == nil {
+		return len(body) * fallbackFactor
+	}
+	s := sizer{reader: reader{b: body, flexible: l.flexible}, total: l.root.sizeBytes}
+	s.structure(l.root)
+	return s.total
 }
 
 // AppendResponse appends a whole response frame, its 4-byte size included.

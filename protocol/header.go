@@ -87,15 +87,17 @@ func skipTags(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// flexibleFrom is the first flexible version of every API (KIP-482); a
-// version beyond kmsg's newest is taken as flexible when that one is.
-var flexibleFrom = func() (from [kmsg.MaxKey + 1]int16) {
+// flexibleFrom is the first flexible version of every API (KIP-482), and
+// newestVersion the newest that kmsg knows, -1 for a key that it doesn't. A
+// version beyond the newest is taken as flexible when that one is.
+var flexibleFrom, newestVersion = func() (from, newest [kmsg.MaxKey + 1]int16) {
 	for key := range from {
-		from[key] = neverFlexible
+		from[key], newest[key] = neverFlexible, -1
 		req := kmsg.RequestForKey(int16(key))
 		if req == nil {
 			continue
 		}
+		newest[key] = req.MaxVersion()
 		for v := req.MaxVersion(); v >= 0; v-- {
 			if req.SetVersion(v); !req.IsFlexible() {
 				break
@@ -103,7 +105,7 @@ var flexibleFrom = func() (from [kmsg.MaxKey + 1]int16) {
 			from[key] = v
 		}
 	}
-	return from
+	return from, newest
 }()
 
 const neverFlexible = 1<<15 - 1
@@ -119,9 +121,14 @@ func ResponseIsFlexible(key, version int16) bool {
 	return key != ApiVersionsKey && RequestIsFlexible(key, version)
 }
 
+// known says that kmsg has this version of the API.
+func known(key, version int16) bool {
+	return key >= 0 && int(key) < len(newestVersion) && version >= 0 && version <= newestVersion[key]
+}
+
 // Name is Kafka's name of an API.
 func Name(key int16) string {
-	if key < 0 || key > kmsg.MaxKey || kmsg.RequestForKey(key) == nil {
+	if !known(key, 0) {
 		return fmt.Sprintf("key %d", key)
 	}
 	return kmsg.NameForKey(key)

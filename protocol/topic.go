@@ -12,7 +12,7 @@ func CheckTopicName(name string) error {
 	case name == "":
 		return Errorf(kerr.InvalidTopicException, "Topic name is invalid: the empty string is not allowed")
 	case name == "." || name == "..":
-		return Errorf(kerr.InvalidTopicException, "Topic name is invalid: '.' or '..' is not allowed")
+		return Errorf(kerr.InvalidTopicException, "Topic name is invalid: '%s' is not allowed", name)
 	case len(name) > maxTopicName:
 		return Errorf(kerr.InvalidTopicException, "Topic name is invalid: the length of '%s' is longer than the max allowed length %d", name, maxTopicName)
 	}
