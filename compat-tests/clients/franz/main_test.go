@@ -11,7 +11,10 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, nil) }
+func TestMain(m *testing.M) {
+	harness.Describe("twmb/franz-go", harness.ModuleVersion("github.com/twmb/franz-go"))
+	harness.Main(m, nil)
+}
 
 func client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
@@ -37,23 +40,8 @@ func topic(t testing.TB, partitions int32, configs map[string]*string) string {
 	if err != nil || resp.Err != nil {
 		t.Fatalf("create topic %s: %v, %v", name, err, resp.Err)
 	}
-	if harness.KindFromEnv() == harness.Kafka {
-		awaitLeaders(t, name)
-	}
+	harness.Settle(t, name, int(partitions))
 	return name
-}
-
-// awaitLeaders is for Apache Kafka, whose CreateTopics answers before its partitions take records. Ours answers after.
-func awaitLeaders(t testing.TB, topic string) {
-	t.Helper()
-	ctx, adm := harness.Context(t, 30*time.Second), admin(t)
-	await(t, ctx, func() error {
-		listed, err := adm.ListEndOffsets(ctx, topic)
-		if err != nil {
-			return err
-		}
-		return listed.Error()
-	})
 }
 
 // same compares what was sent with what came back.

@@ -1,0 +1,213 @@
+package kafkago
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/barnabas-mq/barnabas/compat-tests/harness"
+)
+
+func TestMain(m *testing.M) {
+	harness.Describe("segmentio/kafka-go", harness.ModuleVersion("github.com/segmentio/kafka-go"))
+	harness.Main(m, nil)
+}
+
+func client() *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(harness.Shared.Addr()), Timeout: 10 * time.Second}
+}
+
+func createTopic(t *testing.T, ctx context.Context, partitions int) string {
+	t.Helper()
+	name := harness.Name(t, "kafkago")
+	resp, err := client().CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+		Topic: name, NumPartitions: partitions, ReplicationFactor: 1,
+	}}})
+	if err != nil || resp.Errors[name] != nil {
+		t.Fatal(err, resp)
+	}
+	harness.Settle(t, name, partitions)
+	return name
+}
+
+func TestProduceConsume(t *testing.T) {
+	codecs := map[string]kafka.Compression{"none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
+	for name, codec := range codecs {
+		for acksName, acks := range map[string]kafka.RequiredAcks{"1": kafka.RequireOne, "all": kafka.RequireAll} {
+			t.Run(name+"/acks="+acksName, func(t *testing.T) { roundTrip(t, codec, acks) })
+		}
+	}
+}
+
+func roundTrip(t *testing.T, codec kafka.Compression, acks kafka.RequiredAcks) {
+	const count = 400
+	ctx := harness.Context(t, time.Minute)
+	topic := createTopic(t, ctx, 1)
+	w := &kafka.Writer{
+		Addr: kafka.TCP(harness.Shared.Addr()), Topic: topic, Compression: codec, RequiredAcks: acks,
+		BatchSize: 100, BatchTimeout: 5 * time.Millisecond, MaxAttempts: 20,
+	}
+	defer w.Close()
+	var sent []kafka.Message
+	for i := range count {
+		sent = append(sent, kafka.Message{
+			Key: fmt.Append(nil, i), Value: []byte(strings.Repeat("x", i)), Headers: []kafka.Header{{Key: "i", Value: fmt.Append(nil, i)}},
+		})
+	}
+	if err := w.WriteMessages(ctx, sent...); err != nil {
+		t.Fatal(err)
+	}
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{harness.Shared.Addr()}, Topic: topic, MaxWait: 100 * time.Millisecond})
+	defer r.Close()
+	for i := range count {
+		m, err := r.ReadMessage(ctx)
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+		if m.Offset != int64(i) || string(m.Key) != fmt.Sprint(i) || len(m.Value) != i || len(m.Headers) != 1 || string(m.Headers[0].Value) != fmt.Sprint(i) {
+			t.Fatalf("message %d is offset %d, key %q, %d bytes, headers %v", i, m.Offset, m.Key, len(m.Value), m.Headers)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	for name, balancer := range map[string]kafka.GroupBalancer{"range": kafka.RangeGroupBalancer{}, "roundrobin": kafka.RoundRobinGroupBalancer{}} {
+		t.Run(name, func(t *testing.T) { group(t, balancer) })
+	}
+}
+
+// group reads half of a topic with two members that leave, and the rest with one that comes later.
+func group(t *testing.T, balancer kafka.GroupBalancer) {
+	const partitions, half = 4, 200
+	ctx := harness.Context(t, 2*time.Minute)
+	topic := createTopic(t, ctx, partitions)
+	w := &kafka.Writer{Addr: kafka.TCP(harness.Shared.Addr()), Topic: topic, BatchTimeout: 5 * time.Millisecond, Balancer: &kafka.RoundRobin{}, MaxAttempts: 20}
+	defer w.Close()
+	write := func(from int) {
+		var batch []kafka.Message
+		for i := range half {
+			batch = append(batch, kafka.Message{Value: fmt.Append(nil, from+i)})
+		}
+		if err := w.WriteMessages(ctx, batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]int{}
+	read := func(members, until int) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		rctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for range members {
+			r := kafka.NewReader(kafka.ReaderConfig{
+				Brokers: []string{harness.Shared.Addr()}, GroupID: "g-" + topic, Topic: topic, GroupBalancers: []kafka.GroupBalancer{balancer},
+				MaxWait: 100 * time.Millisecond, HeartbeatInterval: 200 * time.Millisecond, StartOffset: kafka.FirstOffset,
+			})
+			wg.Go(func() {
+				for {
+					m, err := r.FetchMessage(rctx)
+					if err != nil {
+						break
+					}
+					mu.Lock()
+					seen[string(m.Value)]++
+					done := len(seen) == until
+					mu.Unlock()
+					if err := r.CommitMessages(ctx, m); err != nil {
+						t.Errorf("commit: %v", err)
+					}
+					if done {
+						cancel()
+					}
+				}
+				if err := r.Close(); err != nil {
+					t.Errorf("leave: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(seen) != until {
+			t.Fatalf("%d of %d messages were read", len(seen), until)
+		}
+	}
+	write(0)
+	read(2, half)
+	write(half)
+	read(1, 2*half)
+
+	offsets, err := client().OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: "g-" + topic, Topics: map[string][]int{topic: {0, 1, 2, 3}}})
+	if err != nil || offsets.Error != nil {
+		t.Fatal(err, offsets)
+	}
+	var sum int64
+	for _, p := range offsets.Topics[topic] {
+		sum += p.CommittedOffset
+	}
+	if sum < half || sum > 2*half { // each member's last message may be uncommitted when it left
+		t.Errorf("committed offsets add up to %d", sum)
+	}
+}
+
+func TestOffsets(t *testing.T) {
+	ctx := harness.Context(t, time.Minute)
+	topic := createTopic(t, ctx, 1)
+	w := &kafka.Writer{Addr: kafka.TCP(harness.Shared.Addr()), Topic: topic, BatchTimeout: 5 * time.Millisecond, MaxAttempts: 20}
+	defer w.Close()
+	base := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for i := range 10 {
+		if err := w.WriteMessages(ctx, kafka.Message{Value: []byte("v"), Time: base.Add(time.Duration(i) * time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp, err := client().ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{
+		topic: {kafka.FirstOffsetOf(0), kafka.LastOffsetOf(0), kafka.TimeOffsetOf(0, base.Add(150*time.Second))},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := resp.Topics[topic][0]
+	if p.Error != nil || p.FirstOffset != 0 || p.LastOffset != 10 {
+		t.Errorf("offsets: %+v", p)
+	}
+	if _, ok := p.Offsets[3]; !ok {
+		t.Errorf("the offset by time is among %v, want 3", p.Offsets)
+	}
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{harness.Shared.Addr()}, Topic: topic, MaxWait: 100 * time.Millisecond})
+	defer r.Close()
+	if err := r.SetOffsetAt(ctx, base.Add(8*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := r.ReadMessage(ctx); err != nil || m.Offset != 8 {
+		t.Errorf("from a time: offset %d, %v", m.Offset, err)
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	ctx := harness.Context(t, time.Minute)
+	topic := createTopic(t, ctx, 3)
+	c := client()
+	meta, err := c.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil || len(meta.Topics) != 1 || len(meta.Topics[0].Partitions) != 3 {
+		t.Fatalf("%+v, %v", meta, err)
+	}
+	alter, err := c.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
+		Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "retention.ms", Value: "1000000", ConfigOperation: kafka.ConfigOperationSet}},
+	}}})
+	if err != nil || alter.Resources[0].Error != nil {
+		t.Errorf("alter: %+v, %v", alter, err)
+	}
+	deleted, err := c.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+	if err != nil || deleted.Errors[topic] != nil {
+		t.Errorf("delete: %+v, %v", deleted, err)
+	}
+	versions, err := c.ApiVersions(ctx, &kafka.ApiVersionsRequest{})
+	if err != nil || versions.Error != nil || len(versions.ApiKeys) < 20 {
+		t.Errorf("versions: %+v, %v", versions, err)
+	}
+}

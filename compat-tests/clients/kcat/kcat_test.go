@@ -1,0 +1,201 @@
+package kcat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/compat-tests/harness"
+)
+
+func TestMain(m *testing.M) {
+	version := "not installed"
+	if out, err := exec.Command("kcat", "-V").CombinedOutput(); err == nil {
+		version = strings.Join(regexp.MustCompile(`Version [0-9.]+|librdkafka [0-9.]+`).FindAllString(string(out), -1), ", ")
+	}
+	harness.Describe("kcat", strings.TrimPrefix(version, "Version "))
+	harness.Main(m, nil)
+}
+
+// kcat runs it with input and returns what it prints. A failure fails the test.
+func kcat(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("kcat"); err != nil {
+		harness.Skip(t, "kcat is not installed (apt-get install kcat)")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "kcat", append([]string{"-b", harness.Shared.Addr()}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("kcat %s: %v\n%s\n%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	if strings.Contains(stderr.String(), "ERROR") {
+		t.Fatalf("kcat %s complains: %s", strings.Join(args, " "), stderr.String())
+	}
+	return stdout.String()
+}
+
+func lines(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format+"\n", i)
+	}
+	return b.String()
+}
+
+func TestCodecs(t *testing.T) {
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		for _, idempotent := range []string{"false", "true"} {
+			t.Run(codec+"/idempotent="+idempotent, func(t *testing.T) {
+				topic := harness.Name(t, "kcat")
+				sent := lines(2000, "message %d of many that are alike")
+				kcat(t, sent, "-P", "-t", topic, "-z", codec, "-X", "enable.idempotence="+idempotent, "-X", "batch.num.messages=300")
+				got := kcat(t, "", "-C", "-t", topic, "-e", "-q", "-X", "check.crcs=true")
+				if got != sent {
+					t.Fatalf("sent %d bytes, read %d", len(sent), len(got))
+				}
+			})
+		}
+	}
+}
+
+func TestAcks(t *testing.T) {
+	for _, acks := range []string{"0", "1", "-1"} {
+		t.Run(acks, func(t *testing.T) {
+			topic := harness.Name(t, "kcat-acks")
+			kcat(t, "first\n", "-P", "-t", topic) // the topic is there before acks=0 may lose anything
+			sent := lines(500, "%d")
+			kcat(t, sent, "-P", "-t", topic, "-X", "acks="+acks)
+			if got := kcat(t, "", "-C", "-t", topic, "-q", "-c", "501"); got != "first\n"+sent {
+				t.Fatalf("read %d bytes of %d", len(got), len(sent)+6)
+			}
+		})
+	}
+}
+
+func TestKeysHeadersNulls(t *testing.T) {
+	topic := harness.Name(t, "kcat-keys")
+	kcat(t, "k1=v1\nk2=\n=v3\n", "-P", "-t", topic, "-K", "=", "-Z", "-H", "color=red", "-H", "empty=", "-H", "color=blue")
+	got := kcat(t, "", "-C", "-t", topic, "-e", "-q", "-f", `%o %K:%k %S:%s %h\n`)
+	want := "0 2:k1 2:v1 color=red,empty=,color=blue\n" +
+		"1 2:k2 -1: color=red,empty=,color=blue\n" +
+		"2 -1: 2:v3 color=red,empty=,color=blue\n"
+	if got != want {
+		t.Fatalf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestLargeMessage(t *testing.T) {
+	topic := harness.Name(t, "kcat-large")
+	file := filepath.Join(t.TempDir(), "m")
+	want := bytes.Repeat([]byte("0123456789abcdef"), 60_000)
+	if err := os.WriteFile(file, want, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	kcat(t, "", "-P", "-t", topic, file)
+	if got := kcat(t, "", "-C", "-t", topic, "-e", "-q", "-D", ""); got != string(want) {
+		t.Fatalf("%d bytes became %d", len(want), len(got))
+	}
+}
+
+func TestMetadataListing(t *testing.T) {
+	topic := harness.Name(t, "kcat-meta")
+	kcat(t, "x\n", "-P", "-t", topic)
+	var meta struct {
+		Brokers []struct {
+			ID   int
+			Name string
+		}
+		ControllerID int
+		Topics       []struct {
+			Topic      string
+			Error      string
+			Partitions []struct {
+				Partition, Leader int
+				Replicas, ISRs    []struct{ ID int }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(kcat(t, "", "-L", "-J", "-t", topic)), &meta); err != nil {
+		t.Fatal(err)
+	}
+	if len(meta.Brokers) != 1 || meta.Brokers[0].ID != 1 || len(meta.Topics) != 1 || meta.ControllerID != 1 {
+		t.Fatalf("%+v", meta)
+	}
+	parts := meta.Topics[0].Partitions
+	if meta.Topics[0].Topic != topic || meta.Topics[0].Error != "" || len(parts) != 1 || parts[0].Leader != 1 || len(parts[0].Replicas) != 1 || len(parts[0].ISRs) != 1 {
+		t.Fatalf("%+v", meta.Topics)
+	}
+	if all := kcat(t, "", "-L"); !strings.Contains(all, `topic "`+topic+`" with 1 partitions:`) {
+		t.Fatalf("the whole listing lacks the topic:\n%s", all)
+	}
+}
+
+func TestOffsetsByTimestamp(t *testing.T) {
+	topic := harness.Name(t, "kcat-time")
+	kcat(t, lines(10, "early %d"), "-P", "-t", topic)
+	var stamps []int64
+	for _, line := range strings.Fields(kcat(t, "", "-C", "-t", topic, "-e", "-q", "-f", "%T\n")) {
+		var ms int64
+		if _, err := fmt.Sscan(line, &ms); err != nil {
+			t.Fatal(err)
+		}
+		stamps = append(stamps, ms)
+	}
+	after := stamps[9] + 1
+	for time.Now().UnixMilli() <= after { // the next batch is of a later millisecond
+		time.Sleep(time.Millisecond)
+	}
+	kcat(t, lines(10, "late %d"), "-P", "-t", topic)
+	query := func(stamp int64) string {
+		return strings.TrimSpace(kcat(t, "", "-Q", "-t", fmt.Sprintf("%s:0:%d", topic, stamp)))
+	}
+	for stamp, want := range map[int64]string{stamps[0]: "0", after: "10", -2: "0", -1: "20"} {
+		if got := query(stamp); got != topic+" [0] offset "+want {
+			t.Errorf("offset at %d: %q, want %s", stamp, got, want)
+		}
+	}
+	got := kcat(t, "", "-C", "-t", topic, "-e", "-q", "-o", fmt.Sprintf("s@%d", after))
+	if got != lines(10, "late %d") {
+		t.Errorf("reading from a timestamp:\n%s", got)
+	}
+	for from, want := range map[string]string{"-3": "late 7\nlate 8\nlate 9\n", "18": "late 8\nlate 9\n", "end": ""} {
+		if got := kcat(t, "", "-C", "-t", topic, "-e", "-q", "-o", from); got != want {
+			t.Errorf("reading from %s: %q", from, got)
+		}
+	}
+}
+
+// TestGroup consumes in a group, leaves it, and goes on in it where it was.
+func TestGroup(t *testing.T) {
+	for _, assignor := range []string{"range", "roundrobin", "cooperative-sticky"} {
+		t.Run(assignor, func(t *testing.T) {
+			topic := harness.Name(t, "kcat-group")
+			group := "g-" + topic
+			first, second := lines(100, "first %d"), lines(50, "second %d")
+			consume := func(count string) string {
+				return kcat(t, "", "-G", group, "-q", "-c", count, "-X", "auto.offset.reset=earliest",
+					"-X", "partition.assignment.strategy="+assignor, topic)
+			}
+			kcat(t, first, "-P", "-t", topic)
+			if got := consume("100"); got != first {
+				t.Fatalf("first run: %d bytes of %d", len(got), len(first))
+			}
+			kcat(t, second, "-P", "-t", topic)
+			if got := consume("50"); got != second {
+				t.Fatalf("second run:\n%s", got)
+			}
+		})
+	}
+}

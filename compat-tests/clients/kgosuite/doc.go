@@ -1,0 +1,2 @@
+// Package kgosuite runs franz-go's own test suite, as its module ships it, and is its row in docs/compat.md.
+package kgosuite

@@ -1,0 +1,2 @@
+// Package sarama is the row of IBM/sarama in docs/compat.md.
+package sarama

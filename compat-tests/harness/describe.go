@@ -1,0 +1,26 @@
+package harness
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// ClientMark starts the line in which a row's program says what client it drives.
+const ClientMark = "compat-client: "
+
+// Describe names the client of a row and its version, for docs/compat.md.
+func Describe(name, version string) {
+	fmt.Printf("%s%s\t%s\n", ClientMark, name, version)
+}
+
+// ModuleVersion is the version of a Go module that these tests are built with.
+func ModuleVersion(module string) string {
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module)
+	cmd.Dir = Root()
+	out, err := cmd.Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
