@@ -143,13 +143,13 @@ func (c *Checker) CheckClientMetrics(name, value string) error {
 // IsList says whether values can be appended to a key and taken from it; the
 // type is that of the resource.
 func (c *Checker) IsList(resourceType int8, name string) bool {
-	d := declOf(resourceType, name)
+	d := findDecl(resourceType, name)
 	return d != nil && d.Type == TypeList
 }
 
 // Default is what a key that is not set stands at, "" for one that nobody knows.
 func (c *Checker) Default(resourceType int8, name string) string {
-	d := declOf(resourceType, name)
+	d := findDecl(resourceType, name)
 	if d == nil {
 		return ""
 	}
@@ -157,8 +157,8 @@ func (c *Checker) Default(resourceType int8, name string) string {
 	return text
 }
 
-// declOf finds a key of a kind of resource; nil for one that nobody knows.
-func declOf(resourceType int8, name string) *Decl {
+// findDecl finds a key of a kind of resource; nil for one that nobody knows.
+func findDecl(resourceType int8, name string) *Decl {
 	switch resourceType {
 	case metadata.ResourceTopic:
 		return topicKeys.byName[name]
