@@ -31,4 +31,4 @@ func load(t *testing.T, in Input) (*Static, []string) {
 	return static, warnings
 }
 
-func flag(key, value string) Setting { return Setting{Key: key, Value: value, Where: "flag --set"} }
+func given(key, value string) Setting { return Setting{Key: key, Value: value, Where: "flag --set"} }

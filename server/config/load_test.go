@@ -120,7 +120,7 @@ func TestEnvironmentNames(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	in := Input{
-		Flags:    []Setting{flag("num.partitions", "4"), flag("num.partitions", "5")},
+		Flags:    []Setting{given("num.partitions", "4"), given("num.partitions", "5")},
 		Environ:  []string{"KAFKA_NUM_PARTITIONS=3", "KAFKA_FETCH_MAX_BYTES=3000"},
 		File:     "f",
 		FileText: []byte("num.partitions=2\nfetch.max.bytes=2000\nmessage.max.bytes=1000\nlog.retention.hours=1\n"),
@@ -169,10 +169,10 @@ func TestShorthand(t *testing.T) {
 	} {
 		var flags []Setting
 		if c.listen != "" {
-			flags = append(flags, flag("listeners", c.listen))
+			flags = append(flags, given("listeners", c.listen))
 		}
 		if c.advertise != "" {
-			flags = append(flags, flag("advertised.listeners", c.advertise))
+			flags = append(flags, given("advertised.listeners", c.advertise))
 		}
 		static, _ := load(t, Input{Flags: flags})
 		var got []string
