@@ -21,6 +21,9 @@ type AppendOptions struct {
 	LeaderEpoch int32
 	// Internal marks a coordinator's own records.
 	Internal bool
+	// NoWait fails with storage.ErrBusy, and has done nothing, where the append
+	// would have to wait for another one or for the log to load.
+	NoWait bool
 }
 
 // Appended is an append that the leader has written. Acked says when its producer
@@ -45,6 +48,9 @@ type ticket struct {
 // waits for the disk's page cache only, and for the log to open when the
 // partition is Cold.
 func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
+	if o.NoWait && p.Cold() {
+		return Appended{}, storage.ErrBusy
+	}
 	log, err := p.lead(o.LeaderEpoch)
 	if err != nil {
 		return Appended{}, err
@@ -59,7 +65,14 @@ func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
 	if err != nil {
 		return Appended{}, err
 	}
-	res, err := log.Append(storage.AppendRequest{Batches: batches, LeaderEpoch: epoch, Internal: o.Internal})
+	write := log.Append
+	if o.NoWait {
+		write = log.TryAppend
+	}
+	res, err := write(storage.AppendRequest{Batches: batches, LeaderEpoch: epoch, Internal: o.Internal})
+	if errors.Is(err, storage.ErrBusy) {
+		return Appended{}, err
+	}
 	if err != nil {
 		err = coded("append to", p.tp, err)
 		if errors.Is(err, kerr.KafkaStorageError) {
@@ -77,22 +90,20 @@ func (p *Partition) notEnoughLocked() error {
 // appended accounts for what the log has written and wakes who waited for it.
 func (p *Partition) appended(log Log, res storage.AppendResult, sizeBytes int64, epoch int32, acks int16) Appended {
 	end := res.LastOffset + 1
-	flush := res.FlushBeforeAck && !res.Duplicate
+	flush := res.FlushBeforeAck
 	t := ticket{end: end, all: acks == AcksAll, flush: flush, epoch: epoch}
 	p.mu.Lock()
 	t.failures = p.flushFailures
-	if res.Duplicate {
-		p.mu.Unlock()
-		return Appended{AppendResult: res, ticket: t}
+	var woken []*park.Waiter
+	if !res.Duplicate {
+		p.g.appended(end, flush)
+		p.hot.appended(end, sizeBytes)
+		p.unseenBytes += sizeBytes
+		woken = p.tailers.TakeAll(nil)
 	}
-	p.g.appended(end, flush)
-	p.hot.appended(end, sizeBytes)
-	p.unseenBytes += sizeBytes
-	woken := p.tailers.TakeAll(nil)
 	woken = p.advanceLocked(woken)
-	highWatermark := p.g.highWatermark
 	p.mu.Unlock()
-	log.SetHighWatermark(highWatermark)
+	p.noteHighWatermark(log)
 	wakeAll(woken)
 	if flush {
 		log.WhenFlushed(end, func(err error) { p.flushed(log, end, err) })
@@ -115,9 +126,8 @@ func (p *Partition) flushed(log Log, end int64, err error) {
 	p.g.flushed(end)
 	woken := p.flushers.TakeUpTo(p.g.flushedEnd, nil)
 	woken = p.advanceLocked(woken)
-	highWatermark := p.g.highWatermark
 	p.mu.Unlock()
-	log.SetHighWatermark(highWatermark)
+	p.noteHighWatermark(log)
 	wakeAll(woken)
 }
 

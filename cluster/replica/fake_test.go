@@ -25,6 +25,8 @@ type fakeLog struct {
 	flushes []flushWait
 	failing error
 	broken  error
+	busy    bool
+	synced  int
 }
 
 type flushWait struct {
@@ -54,6 +56,13 @@ func (l *fakeLog) Append(r storage.AppendRequest) (storage.AppendResult, error) 
 		b = rest
 	}
 	return storage.AppendResult{FirstOffset: first, LastOffset: l.end - 1, LogStartOffset: l.start, FlushBeforeAck: l.flush}, nil
+}
+
+func (l *fakeLog) TryAppend(r storage.AppendRequest) (storage.AppendResult, error) {
+	if l.busy {
+		return storage.AppendResult{}, storage.ErrBusy
+	}
+	return l.Append(r)
 }
 
 func (l *fakeLog) Read(r storage.ReadRequest) (storage.ReadResult, error) {
@@ -142,30 +151,29 @@ func (l *fakeLog) EndOffsetForEpoch(epoch int32) (int32, int64) {
 	return -1, -1
 }
 
-func (l *fakeLog) EarliestEpoch() (int32, int64, bool) {
+func (l *fakeLog) EpochAt(offset int64) int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.epochs) == 0 {
-		return -1, -1, false
+	at := int32(-1)
+	for _, e := range l.epochs {
+		if e.Offset <= offset {
+			at = e.LeaderEpoch
+		}
 	}
-	return l.epochs[0].LeaderEpoch, l.epochs[0].Offset, true
-}
-
-func (l *fakeLog) LatestEpoch() (int32, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.epochs) == 0 {
-		return -1, false
-	}
-	return l.epochs[len(l.epochs)-1].LeaderEpoch, true
+	return at
 }
 
 func (l *fakeLog) AssignEpoch(epoch int32) error {
 	l.locked(func() {
-		l.epochs = append(l.epochs, storage.TimestampOffset{LeaderEpoch: epoch, Offset: l.end})
+		if n := len(l.epochs); n == 0 || l.epochs[n-1].LeaderEpoch < epoch {
+			l.epochs = append(l.epochs, storage.TimestampOffset{LeaderEpoch: epoch, Offset: l.end})
+		}
 	})
 	return nil
 }
+
+func (l *fakeLog) RecoveryPoint() int64 { return 0 }
+func (l *fakeLog) Flush() error         { l.locked(func() { l.synced++ }); return nil }
 
 func (l *fakeLog) DeleteRecordsTo(offset int64) (int64, error) {
 	l.locked(func() { l.start = max(l.start, offset) })
@@ -174,12 +182,14 @@ func (l *fakeLog) DeleteRecordsTo(offset int64) (int64, error) {
 
 // fakeStore has one log for every partition that was opened.
 type fakeStore struct {
-	mu      sync.Mutex
-	logs    map[storage.TopicPartition]*fakeLog
-	deleted []storage.TopicPartition
-	opens   int
-	failing error
-	made    func(*fakeLog)
+	mu        sync.Mutex
+	logs      map[storage.TopicPartition]*fakeLog
+	deleted   []storage.TopicPartition
+	opens     int
+	failing   error
+	made      func(*fakeLog)
+	folders   []storage.Stray
+	discarded []string
 }
 
 func (s *fakeStore) OpenLog(tp storage.TopicPartition, _ storage.TopicID, _ storage.LogConfig) (Log, error) {
@@ -205,6 +215,20 @@ func (s *fakeStore) Delete(tp storage.TopicPartition) error {
 	defer s.mu.Unlock()
 	s.deleted = append(s.deleted, tp)
 	delete(s.logs, tp)
+	return nil
+}
+
+func (s *fakeStore) Strays(known func(storage.TopicPartition, storage.TopicID) bool) (strays []storage.Stray) {
+	for _, stray := range s.folders {
+		if !known(stray.TopicPartition, stray.TopicID) {
+			strays = append(strays, stray)
+		}
+	}
+	return strays
+}
+
+func (s *fakeStore) DiscardStray(stray storage.Stray) error {
+	s.discarded = append(s.discarded, stray.Path)
 	return nil
 }
 

@@ -13,55 +13,61 @@ import (
 // Log is what a partition needs of its storage log; *storage.Log is one.
 type Log interface {
 	Append(storage.AppendRequest) (storage.AppendResult, error)
+	// TryAppend is Append that fails with storage.ErrBusy instead of waiting.
+	TryAppend(storage.AppendRequest) (storage.AppendResult, error)
 	Read(storage.ReadRequest) (storage.ReadResult, error)
 	LogStartOffset() int64
 	LogEndOffset() int64
 	HighWatermark() int64
 	SetHighWatermark(highWatermark int64)
+	// RecoveryPoint is the offset below which everything is on disk.
+	RecoveryPoint() int64
+	Flush() error
 	// WhenFlushed calls f once everything below upTo is on disk, or with the
 	// error that prevents it; on the flusher's goroutine or at once.
 	WhenFlushed(upTo int64, f func(error))
 	OffsetForTimestamp(timestampMs int64) (storage.TimestampOffset, bool, error)
 	MaxTimestamp() (storage.TimestampOffset, bool, error)
+	// EpochAt is the leader epoch of the record at an offset, -1 when unknown.
+	EpochAt(offset int64) int32
 	EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOffset int64)
-	EarliestEpoch() (epoch int32, startOffset int64, ok bool)
-	LatestEpoch() (epoch int32, ok bool)
 	AssignEpoch(epoch int32) error
 	DeleteRecordsTo(offset int64) (logStartOffset int64, err error)
 	Reconfigure(storage.LogConfig)
-	// Err is why the log takes no appends and serves no reads, nil while it
-	// works.
+	// Err is why the log is offline, nil while it works.
 	Err() error
 }
+
+var _ Log = (*storage.Log)(nil)
 
 // Store opens and deletes logs; StoreOf makes one of a *storage.Store.
 type Store interface {
 	OpenLog(tp storage.TopicPartition, id storage.TopicID, cfg storage.LogConfig) (Log, error)
 	Delete(tp storage.TopicPartition) error
+	// Strays are the folders found at start that belong to no topic.
+	Strays(known func(tp storage.TopicPartition, id storage.TopicID) bool) []storage.Stray
+	DiscardStray(storage.Stray) error
 }
 
-// codes says which Kafka error a client sees for storage's own errors. Everything
-// that is not here and has no code of its own is a storage failure.
-var codes = []struct {
-	is  error
-	err *kerr.Error
-}{
-	{storage.ErrOffsetOutOfRange, kerr.OffsetOutOfRange},
-	// The metadata has made another broker the leader meanwhile.
-	{storage.ErrFencedEpoch, kerr.NotLeaderForPartition},
-	{storage.ErrOffline, kerr.KafkaStorageError},
+type storeOf struct{ *storage.Store }
+
+// StoreOf is a storage's store as a Manager uses it.
+func StoreOf(s *storage.Store) Store { return storeOf{s} }
+
+func (s storeOf) OpenLog(tp storage.TopicPartition, id storage.TopicID, cfg storage.LogConfig) (Log, error) {
+	l, err := s.Store.OpenLog(tp, id, cfg)
+	if err != nil {
+		return nil, err // no *storage.Log that is nil inside a Log that isn't
+	}
+	return l, nil
 }
 
-// coded gives err a Kafka code and says what was done.
+// coded gives an error of the storage a Kafka code, which most have, and says
+// what was done.
 func coded(op string, tp storage.TopicPartition, err error) error {
 	var e *protocol.Error
 	if errors.As(err, &e) {
 		return fmt.Errorf("%s %v: %w", op, tp, err)
-	}
-	for _, c := range codes {
-		if errors.Is(err, c.is) {
-			return protocol.Errorf(c.err, "%s %v: %w", op, tp, err)
-		}
 	}
 	return protocol.Errorf(kerr.KafkaStorageError, "%s %v: %w", op, tp, err)
 }

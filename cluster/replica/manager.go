@@ -4,12 +4,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/park"
-	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
@@ -87,21 +84,12 @@ func (m *Manager) All() []*Partition {
 	return all
 }
 
-// LogOffline is to be called by the storage when it takes a log offline: whoever
-// waits for it gets the error.
-func (m *Manager) LogOffline(tp storage.TopicPartition) {
+// LogChanged is to be called by the storage when a log goes offline or is back:
+// whoever waits for it looks again, and its ends are read anew.
+func (m *Manager) LogChanged(tp storage.TopicPartition) {
 	if p, ok := m.Partition(tp.Topic, tp.Partition); ok {
 		p.fail()
 	}
-}
-
-// lookup is Partition with the error for a caller that knows it must be here.
-func (m *Manager) lookup(topic string, partition int32) (*Partition, error) {
-	p, ok := m.Partition(topic, partition)
-	if !ok {
-		return nil, protocol.Errorf(kerr.UnknownTopicOrPartition, "this broker has no replica of %s-%d", topic, partition)
-	}
-	return p, nil
 }
 
 func (m *Manager) set(topic string, t *topicPartitions) {

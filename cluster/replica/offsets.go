@@ -93,12 +93,7 @@ func (p *Partition) notAvailable() error {
 
 func earliest(log Log) storage.TimestampOffset {
 	logStart := log.LogStartOffset()
-	res := storage.TimestampOffset{Offset: logStart, TimestampMs: -1, LeaderEpoch: -1}
-	// The first known epoch may have begun after the log's start.
-	if epoch, start, ok := log.EarliestEpoch(); ok && start <= logStart {
-		res.LeaderEpoch = epoch
-	}
-	return res
+	return storage.TimestampOffset{Offset: logStart, TimestampMs: -1, LeaderEpoch: log.EpochAt(logStart)}
 }
 
 // EndOffsetForEpoch answers OffsetForLeaderEpoch (KIP-101, 279): the newest epoch

@@ -37,6 +37,8 @@ type Partition struct {
 	// turn has room for the one goroutine that opens the log or takes up a
 	// role. It waits for the disk, so it is no mutex.
 	turn chan struct{}
+	// highWatermark is g's, for readers that take no lock.
+	highWatermark atomic.Int64
 
 	mu sync.Mutex
 	// log is nil until the partition is used for the first time.
@@ -102,10 +104,19 @@ func (p *Partition) Leader() (id, epoch int32) {
 
 // HighWatermark is the end of what consumers may read. It is 0 before the log
 // was used for the first time.
-func (p *Partition) HighWatermark() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.g.highWatermark
+func (p *Partition) HighWatermark() int64 { return p.highWatermark.Load() }
+
+// noteHighWatermark tells the log the high watermark, after the mutex was
+// released. When others do so at the same time, whoever stores an older one sees
+// that and stores again, so that the newest stays.
+func (p *Partition) noteHighWatermark(log Log) {
+	for {
+		highWatermark := p.highWatermark.Load()
+		log.SetHighWatermark(highWatermark)
+		if p.highWatermark.Load() == highWatermark {
+			return
+		}
+	}
 }
 
 // Cold says that the next use of the partition reads files first.
@@ -171,6 +182,7 @@ func (p *Partition) takeAllLocked(dst []*park.Waiter) []*park.Waiter {
 // and takes those whom that concerns.
 func (p *Partition) advanceLocked(dst []*park.Waiter) []*park.Waiter {
 	moved := p.g.advanceHighWatermark()
+	p.highWatermark.Store(p.g.highWatermark)
 	if moved {
 		p.seq++
 		dst = p.ackers.TakeUpTo(p.g.highWatermark, dst)

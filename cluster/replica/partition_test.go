@@ -107,16 +107,15 @@ func TestFailedFlushFailsTheProduce(t *testing.T) {
 	w.publish(nil, topic("t", led(1, 0, 1)))
 	p, log := w.partition("t", 0), w.log("t", 0)
 	end := parkOnAck(w, p, mustAppend(t, p, 1, 1))
-	log.locked(func() { log.broken = storage.ErrOffline })
+	log.locked(func() { log.failing = storage.ErrOffline })
 	log.flushAll(errors.New("input/output error"))
 	w.pool.WaitIdle()
 	wantCode(t, <-end, kerr.KafkaStorageError)
 	_, err := p.Append(records(1, 0), AppendOptions{Acks: 1, LeaderEpoch: -1})
 	wantCode(t, err, kerr.KafkaStorageError)
-	_, err = p.Read(consumer(0))
-	wantCode(t, err, kerr.KafkaStorageError)
 	// The log is back, without the record.
-	log.locked(func() { log.broken, log.end, log.batches, log.flush = nil, 0, nil, false })
+	log.locked(func() { log.failing, log.end, log.batches, log.flush = nil, 0, nil, false })
+	w.m.LogChanged(p.TopicPartition())
 	if a := mustAppend(t, p, 1, AcksAll); a.FirstOffset != 0 || p.HighWatermark() != 1 {
 		t.Fatalf("first offset %d, high watermark %d; want 0 and 1", a.FirstOffset, p.HighWatermark())
 	}
@@ -219,7 +218,7 @@ func TestLeaderEpochs(t *testing.T) {
 		_, err = p.Append(records(1, 0), AppendOptions{Acks: 1, LeaderEpoch: c.epoch})
 		wantCode(t, err, c.want)
 	}
-	if latest, _ := w.log("t", 0).LatestEpoch(); latest != 4 {
+	if latest := w.log("t", 0).EpochAt(0); latest != 4 {
 		t.Fatalf("the log's epoch is %d, want 4 although nothing was written when it began", latest)
 	}
 }
@@ -361,6 +360,25 @@ func TestColdPartitionOpensOnFirstUse(t *testing.T) {
 	w.clk.Advance(retryOpenAfter)
 	if _, err := p.Read(consumer(0)); err != nil || p.Cold() {
 		t.Fatalf("after the disk is well: %v", err)
+	}
+}
+
+func TestNoWaitDoesNothingWhenItWouldWait(t *testing.T) {
+	w := newWorld(t)
+	w.publish(nil, topic("t", led(1, 0, 1)))
+	p := w.partition("t", 0)
+	o := AppendOptions{Acks: 1, LeaderEpoch: -1, NoWait: true}
+	if _, err := p.Append(records(1, 0), o); !errors.Is(err, storage.ErrBusy) || w.store.opens != 0 {
+		t.Fatalf("a cold partition: %v, %d opens; want ErrBusy and none", err, w.store.opens)
+	}
+	mustAppend(t, p, 1, 1)
+	w.log("t", 0).busy = true
+	if _, err := p.Append(records(1, 0), o); !errors.Is(err, storage.ErrBusy) {
+		t.Fatalf("a log in use: %v, want ErrBusy", err)
+	}
+	w.log("t", 0).busy = false
+	if a, err := p.Append(records(1, 0), o); err != nil || a.FirstOffset != 1 {
+		t.Fatalf("%+v, %v", a, err)
 	}
 }
 

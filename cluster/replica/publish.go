@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"sync"
@@ -31,7 +32,9 @@ func (m *Manager) OnMetadata(d *metadata.Delta, img *metadata.Image) {
 	}
 	m.reconfigure(d, img)
 	if m.started {
-		m.openAll(fresh)
+		m.openAll(fresh, nil)
+	} else {
+		m.nameStrays(img)
 	}
 	m.started = true
 	if m.hooks.TopicsDeleted != nil && len(deleted) > 0 {
@@ -113,13 +116,50 @@ func (m *Manager) drop(p *Partition) {
 	}
 }
 
-// openAll opens new partitions' logs. One that can't be opened answers with the
-// error until it can.
-func (m *Manager) openAll(parts []*Partition) {
+// nameStrays deletes the folders of topics that were deleted while this broker was
+// away, and names those that no topic claims: they are kept (S1).
+func (m *Manager) nameStrays(img *metadata.Image) {
+	strays := m.o.Store.Strays(func(tp storage.TopicPartition, id storage.TopicID) bool {
+		t, ok := img.TopicByID(id)
+		if id == (storage.TopicID{}) {
+			t, ok = img.Topic(tp.Topic)
+		}
+		return ok && t.Name == tp.Topic
+	})
+	for _, s := range strays {
+		if _, ok := img.RemovedTopic(s.TopicID); !ok {
+			m.o.Log.Warn("a folder belongs to no topic of this cluster; it is left alone", slog.String("folder", s.Path))
+			continue
+		}
+		if err := m.o.Store.DiscardStray(s); err != nil {
+			m.o.Log.Error("the files of a deleted partition could not be set aside", slog.String("folder", s.Path), slog.Any("error", err))
+		}
+	}
+}
+
+// OpenAll opens the logs that nobody has used yet, so that retention knows them
+// and recovery after a crash goes on in the background. It returns early when
+// stop is closed.
+func (m *Manager) OpenAll(stop <-chan struct{}) {
+	parts := m.All()
+	slices.SortFunc(parts, func(a, b *Partition) int {
+		return cmp.Or(cmp.Compare(a.tp.Topic, b.tp.Topic), cmp.Compare(a.tp.Partition, b.tp.Partition))
+	})
+	m.openAll(parts, stop)
+}
+
+// openAll opens partitions' logs. One that can't be opened answers with the error
+// until it can.
+func (m *Manager) openAll(parts []*Partition, stop <-chan struct{}) {
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	slots := make(chan struct{}, openers)
 	for _, p := range parts {
-		slots <- struct{}{}
+		select {
+		case <-stop:
+			return
+		case slots <- struct{}{}:
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := p.ensure(); err != nil {
@@ -127,7 +167,6 @@ func (m *Manager) openAll(parts []*Partition) {
 			}
 		})
 	}
-	wg.Wait()
 }
 
 // reconfigure gives changed topics their configuration; a change of a broker's

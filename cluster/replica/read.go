@@ -170,9 +170,8 @@ func (p *Partition) followerAt(log Log, id int32, offset int64) error {
 		return protocol.Errorf(kerr.NotLeaderForPartition, "broker %d is no replica of partition %v", id, p.tp)
 	}
 	woken := p.advanceLocked([]*park.Waiter(nil))
-	highWatermark := p.g.highWatermark
 	p.mu.Unlock()
-	log.SetHighWatermark(highWatermark)
+	p.noteHighWatermark(log)
 	wakeAll(woken)
 	return nil
 }

@@ -29,10 +29,10 @@ func (p *Partition) setState(now *metadata.Partition) (led, leads bool) {
 	// Waiting produces fail before anything else is served (T6).
 	woken := p.takeAllLocked(nil)
 	woken = p.advanceLocked(woken)
-	log, ready, highWatermark := p.log, p.ready, p.g.highWatermark
+	log, ready := p.log, p.ready
 	p.mu.Unlock()
 	if log != nil && ready {
-		log.SetHighWatermark(highWatermark)
+		p.noteHighWatermark(log)
 	}
 	if log != nil && !ready && leads {
 		_ = p.ensure() // who uses the partition next is told
@@ -89,16 +89,17 @@ func (p *Partition) open() error {
 // (T3), and starts the arithmetic from the log's ends. An append of the epoch
 // before can no more reach the log after that, so the end is final.
 func (p *Partition) takeUp(log Log, epoch int32) error {
-	if err := log.Err(); err != nil {
-		return coded("use", p.tp, err)
-	}
-	latest, ok := log.LatestEpoch()
-	if !ok || latest < epoch {
-		if err := log.AssignEpoch(epoch); err != nil {
-			return coded("start leader epoch of", p.tp, err)
-		}
+	if err := log.AssignEpoch(epoch); err != nil {
+		return coded("start leader epoch of", p.tp, err)
 	}
 	logStart, logEnd, checkpointed := log.LogStartOffset(), log.LogEndOffset(), log.HighWatermark()
+	if p.Config().Log.FlushMessages == 1 && log.RecoveryPoint() < logEnd {
+		// What a crash left in the page cache is not shown before it is on disk
+		// either.
+		if err := log.Flush(); err != nil {
+			return coded("flush", p.tp, err)
+		}
+	}
 	p.mu.Lock()
 	if epoch != p.leaderEpoch || !p.leads() || p.deleted {
 		p.mu.Unlock()
@@ -114,9 +115,8 @@ func (p *Partition) takeUp(log Log, epoch int32) error {
 	p.epochStart, p.ready = logEnd, true
 	woken := p.takeAllLocked(nil)
 	woken = p.advanceLocked(woken)
-	highWatermark := p.g.highWatermark
 	p.mu.Unlock()
-	log.SetHighWatermark(highWatermark)
+	p.noteHighWatermark(log)
 	wakeAll(woken)
 	return nil
 }
@@ -128,13 +128,12 @@ func (p *Partition) configure(cfg *TopicConfig) {
 	p.g.minISR = cfg.MinInSyncReplicas
 	log, ready := p.log, p.ready
 	woken := p.advanceLocked(nil)
-	highWatermark := p.g.highWatermark
 	p.mu.Unlock()
 	if log != nil {
 		log.Reconfigure(cfg.Log)
 	}
 	if ready {
-		log.SetHighWatermark(highWatermark)
+		p.noteHighWatermark(log)
 	}
 	wakeAll(woken)
 }

@@ -2,11 +2,11 @@ package api
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
@@ -15,7 +15,7 @@ type LogDir interface {
 	// Dir is its absolute path.
 	Dir() string
 	// Usage is the space of the file system that it is on.
-	Usage() (usableBytes, totalBytes int64, err error)
+	Usage() (freeBytes, totalBytes uint64, err error)
 	// Sizes are the sizes of all partitions in it.
 	Sizes() map[storage.TopicPartition]int64
 }
@@ -25,13 +25,12 @@ type LogDir interface {
 func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, resp *kmsg.DescribeLogDirsResponse) {
 	dir := kmsg.NewDescribeLogDirsResponseDir()
 	dir.Dir = h.LogDir.Dir()
-	usable, total, err := h.LogDir.Usage()
-	if err != nil {
-		usable, total = -1, -1 // unknown, as in Kafka
+	dir.UsableBytes, dir.TotalBytes = -1, -1 // unknown, as in Kafka
+	if free, total, err := h.LogDir.Usage(); err == nil {
+		dir.UsableBytes, dir.TotalBytes = int64(min(free, math.MaxInt64)), int64(min(total, math.MaxInt64))
+	} else {
 		h.Log.Warn("the space of the data folder is not known", "error", err)
 	}
-	dir.UsableBytes, dir.TotalBytes = usable, total
-	dir.ErrorCode = protocol.Code(nil)
 	var topic *kmsg.DescribeLogDirsResponseDirTopic
 	for _, s := range wantedSizes(req.Topics, h.LogDir.Sizes()) {
 		if topic == nil || topic.Topic != s.tp.Topic {

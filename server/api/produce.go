@@ -12,6 +12,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/park"
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // produce serves Produce v3 to v13: one batch of message format v2 for each
@@ -20,8 +21,16 @@ import (
 // ids are KIP-516, record errors KIP-467, leaders and endpoints KIP-951.
 func (h *Handlers) produce(c *Call, req *kmsg.ProduceRequest, resp *kmsg.ProduceResponse) {
 	pc := produceCall{h: h, c: c, req: req, resp: resp, img: h.Image(), nowMs: h.Clock.Now().UnixMilli()}
+	if before, ok := c.Net.State.(*produceCall); ok {
+		pc.resume(before)
+	}
 	failed := pc.appendAll()
 	switch {
+	case errors.Is(failed, storage.ErrBusy):
+		kept := new(produceCall)
+		*kept = pc
+		c.Net.State = kept
+		c.Net.Requeue()
 	case req.Acks == 0 && failed != nil:
 		// There is no response that could carry the error: a closed connection
 		// makes the client ask for metadata again.
@@ -43,6 +52,9 @@ type produceCall struct {
 	resp  *kmsg.ProduceResponse
 	img   *metadata.Image
 	nowMs int64
+	// rows is how many partitions are done, and failed the first error of one.
+	rows   int
+	failed error
 	// waits are the appends that may not be answered yet.
 	waits  []produceWait
 	waiter *park.Waiter
@@ -55,27 +67,46 @@ type produceWait struct {
 	watch replica.Watch
 }
 
+// resume goes on where an event loop found that it would have to wait.
+func (pc *produceCall) resume(before *produceCall) {
+	pc.resp.Topics = before.resp.Topics
+	pc.rows, pc.failed, pc.waits = before.rows, before.failed, before.waits
+}
+
 // appendAll appends every partition's batch and fills the rows of the response.
-// It returns the first error.
-func (pc *produceCall) appendAll() (failed error) {
-	pc.resp.Topics = make([]kmsg.ProduceResponseTopic, len(pc.req.Topics))
+// It returns the first error, and storage.ErrBusy at once.
+func (pc *produceCall) appendAll() error {
+	if pc.resp.Topics == nil {
+		pc.resp.Topics = make([]kmsg.ProduceResponseTopic, len(pc.req.Topics))
+	}
+	n := 0
 	for i := range pc.req.Topics {
 		t, out := &pc.req.Topics[i], &pc.resp.Topics[i]
-		out.Topic, out.TopicID = t.Topic, t.TopicID
-		out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
+		if out.Partitions == nil {
+			out.Topic, out.TopicID = t.Topic, t.TopicID
+			out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
+		}
 		for j := range t.Partitions {
+			if n++; n <= pc.rows {
+				continue
+			}
 			row := &out.Partitions[j]
 			row.Default()
 			row.Partition, row.BaseOffset, row.LogAppendTime, row.LogStartOffset = t.Partitions[j].Partition, -1, -1, -1
-			if err := pc.appendOne(t, &t.Partitions[j], row); err != nil {
-				pc.fail(row, err)
-				if failed == nil {
-					failed = err
-				}
+			err := pc.appendOne(t, &t.Partitions[j], row)
+			if errors.Is(err, storage.ErrBusy) {
+				return err
+			}
+			if pc.rows = n; err == nil {
+				continue
+			}
+			pc.fail(row, err)
+			if pc.failed == nil {
+				pc.failed = err
 			}
 		}
 	}
-	return failed
+	return pc.failed
 }
 
 func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRequestTopicPartition, row *kmsg.ProduceResponseTopicPartition) error {
@@ -102,7 +133,7 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	if limit := cfg.Log.SegmentBytes; limit > 0 && int64(len(v)) > limit {
 		return protocol.Errorf(kerr.RecordListTooLarge, "the batch of %d bytes is larger than segment.bytes, %d", len(v), limit)
 	}
-	a, err := p.Append(v, replica.AppendOptions{Acks: pc.req.Acks, LeaderEpoch: -1})
+	a, err := p.Append(v, replica.AppendOptions{Acks: pc.req.Acks, LeaderEpoch: -1, NoWait: pc.c.Net.OnLoop()})
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,11 @@ func (c *Conn) serveOnReader(r *Request, class Class) {
 		c.flush() // earlier answers must not wait for a request that may block
 	}
 	c.serve(r)
+	if r.requeued {
+		r.requeued, r.onLoop = false, false
+		c.enqueueExec(r)
+		return
+	}
 	if r.state.Load() == requestEnded && c.outstanding.Load() == 0 && r.end != endHangup {
 		if r.end == endResponse {
 			c.turn.add(c.outItems(r.resp))
@@ -95,6 +100,7 @@ func (c *Conn) serve(r *Request) {
 			c.srv.log.Error("panic in a request handler", "peer", c.peer(),
 				"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
 			if !r.ended.Load() {
+				r.requeued = false
 				r.Hangup("internal error")
 			}
 		}
@@ -241,6 +247,6 @@ func abandon(rs []*Request) {
 			putBuffer(r.Frame)
 		}
 		r.Frame = nil
-		r.Conn.uncharge(r.frameCharge, r.over)
+		r.Conn.uncharge(r.frameCharge+int(r.extra.Load()), r.over)
 	}
 }

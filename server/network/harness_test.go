@@ -39,6 +39,7 @@ const (
 	keyHeld         // kept until the test completes it
 	keyUnserved     // refused by Classify
 	keySmallOnly    // takes at most smallOnlyBytes
+	keyRequeue      // echo, that asks a loop for the executor first
 )
 
 const (
@@ -83,6 +84,12 @@ func (h *testHandler) Serve(r *network.Request) {
 	}
 	key := binary.BigEndian.Uint16(r.Frame)
 	switch key {
+	case keyRequeue:
+		r.Charge(1000)
+		if r.Requeue() {
+			return
+		}
+		r.Complete(answer(r.Frame, r.Frame[8:]))
 	case keyLater:
 		r.Own()
 		h.finishes.Add(1)

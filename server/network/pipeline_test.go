@@ -27,7 +27,7 @@ func TestResponsesComeInOrder(t *testing.T) {
 			var g errgroup.Group
 			for i := range uint64(4) {
 				c := f.dial()
-				g.Go(func() error { return pipeline(c, rand.New(rand.NewPCG(seed, i)), 400) })
+				g.Go(func() error { return pipeline(c, rand.New(rand.NewPCG(seed, i)), 200) })
 			}
 			if err := g.Wait(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
@@ -41,7 +41,7 @@ func TestResponsesComeInOrder(t *testing.T) {
 
 // pipeline writes n random requests in torn pieces and reads the answers meanwhile.
 func pipeline(c client, rng *rand.Rand, n int) error {
-	keys := []int{keyEcho, keyEcho, keyEcho, keyEcho, keyBlocking, keyLater, keyLater, keySilent, keyLarge, keyRegion, keyMappedRegion}
+	keys := []int{keyEcho, keyEcho, keyEcho, keyEcho, keyBlocking, keyRequeue, keyLater, keyLater, keySilent, keyLarge, keyRegion, keyMappedRegion}
 	type want struct{ corr, key, size int }
 	var wants []want
 	var stream []byte

@@ -27,6 +27,8 @@ const (
 type Request struct {
 	// Conn is the connection that it came on.
 	Conn *Conn
+	// State is kept for the handler when it asks to be called again by Requeue.
+	State any
 	// Frame is the request without its length. It is valid until Serve returns,
 	// unless Own was called.
 	Frame []byte
@@ -35,6 +37,8 @@ type Request struct {
 	inPlace bool // Frame lies in the reader's buffer
 	pooled  bool // Frame goes back to the pool when Serve returns
 	over    bool // the frame was admitted beyond the memory budget
+	// requeued asks the reader to hand the request to the executor.
+	requeued bool
 
 	state atomic.Int32
 	ended atomic.Bool
@@ -67,6 +71,24 @@ func (r *Request) Own() {
 		r.frameCharge += len(r.Frame)
 	}
 	r.inPlace, r.pooled = false, false
+}
+
+// Requeue has Serve called again on the executor, where it may wait, with the
+// order of the connection kept. It is for a handler on an event loop that finds,
+// before it has done anything, that it would have to wait for a lock. False means
+// that this is no event loop. The handler returns without ending the request.
+func (r *Request) Requeue() bool {
+	if !r.onLoop {
+		return false
+	}
+	if r.inPlace {
+		r.Frame = bytes.Clone(r.Frame)
+		r.Conn.charge(len(r.Frame))
+		r.frameCharge += len(r.Frame)
+		r.inPlace = false
+	}
+	r.requeued = true
+	return true
 }
 
 // Charge counts memory that the request uses beyond its frame, such as its decoded
@@ -127,6 +149,9 @@ func (r *Request) finishEnd(how int) {
 
 // served is called when Serve has returned: a frame that nobody owns is reused.
 func (r *Request) served() {
+	if r.requeued {
+		return // it will be served again
+	}
 	if r.pooled {
 		putBuffer(r.Frame)
 		r.Conn.uncharge(r.frameCharge, r.over)
