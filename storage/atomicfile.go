@@ -1,0 +1,76 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// maxSmallFile bounds what is read whole into memory: checkpoints of a million
+// partitions fit, and a damaged directory can't exhaust it.
+const maxSmallFile = 512 << 20
+
+// replaceFile makes name hold data: written aside, synced, renamed, and the
+// folder synced. A reader sees the old content or the new.
+func replaceFile(fsys vfs.FS, name string, data []byte) error {
+	if err := placeFile(fsys, name, data, true); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}
+
+// placeFile is replaceFile without the folder's sync, and without any when sync
+// is false.
+func placeFile(fsys vfs.FS, name string, data []byte, sync bool) error {
+	temp := name + ".tmp"
+	f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	if err := fsys.Rename(temp, name); err != nil {
+		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	return nil
+}
+
+// readFile reads a small file whole.
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxSmallFile {
+		return nil, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, name, info.Size())
+	}
+	data := make([]byte, info.Size())
+	n, err := f.ReadAt(data, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return data[:n], nil
+}
+
+// syncFile makes a file durable that was written without.
+func syncFile(fsys vfs.FS, name string) error {
+	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,250 @@
+package storage
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+)
+
+// startTimers starts what runs again and again.
+func (s *Store) startTimers() {
+	s.every(healthEvery, s.health)
+	s.every(s.cfg.CheckpointEvery, s.checkpointRun)
+	s.every(s.cfg.RetentionCheck, s.RunRetention)
+}
+
+// every runs f in its own goroutine, period after the last run ended, until the
+// store is closed.
+func (s *Store) every(period time.Duration, f func()) {
+	if period <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armLocked(len(s.timers), period, f)
+}
+
+func (s *Store) armLocked(slot int, period time.Duration, f func()) {
+	t := s.env.Clock.AfterFunc(period, func() {
+		if !s.begin() {
+			return
+		}
+		f()
+		s.work.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.closed {
+			s.armLocked(slot, period, f)
+		}
+	})
+	if slot == len(s.timers) {
+		s.timers = append(s.timers, t)
+	} else {
+		s.timers[slot] = t
+	}
+}
+
+// begin counts a piece of work that Close waits for.
+func (s *Store) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Add(1)
+	return true
+}
+
+// health looks after what can't wait for retention: free space, partitions that
+// may come back, flush.ms, delayed deletions.
+func (s *Store) health() {
+	s.measureRoom()
+	now := nowMs(s.env.Clock)
+	for _, l := range s.Logs() {
+		if o := l.broken.Load(); o != nil {
+			l.revive()
+			continue
+		}
+		if l.flushDue(now) {
+			if err := l.Flush(); err != nil && !errors.Is(err, ErrOffline) {
+				s.env.Logger.Error("flush", "log", l.tp.String(), "err", err)
+			}
+		}
+	}
+	s.removeDue()
+}
+
+// flushDue says that flush.ms has passed with something to flush.
+func (l *Log) flushDue(now int64) bool {
+	if l.Config().FlushMs == maxInt64 || l.unflushed.Load() == 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now-l.flushedMs >= l.Config().FlushMs
+}
+
+const maxInt64 = 1<<63 - 1
+
+func (s *Store) checkpointRun() {
+	if err := s.writeCheckpoints(); err != nil {
+		s.env.Logger.Error("write checkpoints", "err", err)
+	}
+}
+
+// RunRetention deletes what retention no longer keeps and forgets idle
+// producers, in every log. It runs by itself every RetentionCheck.
+func (s *Store) RunRetention() {
+	for _, l := range s.Logs() {
+		if err := l.retain(); err != nil && !errors.Is(err, ErrOffline) {
+			s.env.Logger.Error("retention", "log", l.tp.String(), "err", err)
+		}
+	}
+}
+
+// writeCheckpoints writes recovery points, high watermarks and log starts of all
+// logs. It takes no log's lock.
+func (s *Store) writeCheckpoints() error {
+	s.maintenance <- struct{}{}
+	defer func() { <-s.maintenance }()
+	points, marks, starts := s.collect()
+	for _, c := range []struct {
+		name string
+		m    OffsetCheckpoint
+	}{{recoveryPointFile, points}, {highWatermarkFile, marks}, {logStartFile, starts}} {
+		if err := placeFile(s.env.FS, s.path(c.name), c.m.Encode(), true); err != nil {
+			return err
+		}
+	}
+	return s.env.FS.SyncDir(s.dir)
+}
+
+// collect gathers the offsets of the opened logs, and what was read at start of
+// the others.
+func (s *Store) collect() (points, marks, starts OffsetCheckpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.logs) + len(s.points)
+	points, marks, starts = make(OffsetCheckpoint, n), make(OffsetCheckpoint, n), make(OffsetCheckpoint, n)
+	for _, c := range []struct{ to, from OffsetCheckpoint }{{points, s.points}, {marks, s.marks}, {starts, s.starts}} {
+		for tp, offset := range c.from {
+			if _, found := s.folders[tp.String()]; found {
+				c.to[tp] = offset
+			}
+		}
+	}
+	for tp, l := range s.logs {
+		points[tp] = l.recoveryPoint.Load()
+		marks[tp] = l.highWatermark.Load()
+		if l.loaded.Load() || l.startKnown.Load() {
+			starts[tp] = l.logStart.Load()
+		}
+	}
+	return points, marks, starts
+}
+
+// removeLater removes files or folders when their delay is over.
+func (s *Store) removeLater(delayMs int64, paths ...string) {
+	if len(paths) == 0 {
+		return
+	}
+	at := s.env.Clock.Now().Add(time.Duration(max(delayMs, 0)) * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range paths {
+		s.later = append(s.later, removal{at: at, path: p})
+	}
+}
+
+func (s *Store) removeDue() {
+	now := s.env.Clock.Now()
+	s.mu.Lock()
+	var due []string
+	s.later = slices.DeleteFunc(s.later, func(r removal) bool {
+		if r.at.After(now) {
+			return false
+		}
+		due = append(due, r.path)
+		return true
+	})
+	s.mu.Unlock()
+	for _, p := range due {
+		if err := s.env.FS.RemoveAll(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.env.Logger.Warn("a deleted file can't be removed now; the next start tries again", "path", p, "err", err)
+		}
+	}
+}
+
+// recoveryQueue recovers logs in the background after an unclean stop.
+type recoveryQueue struct {
+	mu      sync.Mutex
+	logs    []*Log
+	workers int
+	total   int
+	done    int
+	stopped bool
+	told    time.Time
+}
+
+func (q *recoveryQueue) add(s *Store, l *Log) {
+	q.mu.Lock()
+	q.logs = append(q.logs, l)
+	q.total++
+	start := q.workers < s.cfg.RecoveryThreads && !q.stopped
+	if start {
+		q.workers++
+	}
+	q.mu.Unlock()
+	if start && !s.goWork(func() { q.run(s) }) {
+		q.stop()
+	}
+}
+
+func (q *recoveryQueue) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped, q.logs = true, nil
+}
+
+func (q *recoveryQueue) run(s *Store) {
+	for {
+		l := q.next()
+		if l == nil {
+			return
+		}
+		_ = l.ensure(false) // an error took the log offline and was logged
+		q.progress(s)
+	}
+}
+
+func (q *recoveryQueue) next() *Log {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.logs) == 0 {
+		q.workers--
+		return nil
+	}
+	l := q.logs[0]
+	q.logs = q.logs[1:]
+	return l
+}
+
+// progressEvery is how often a long recovery says how far it is.
+const progressEvery = 2 * time.Second
+
+func (q *recoveryQueue) progress(s *Store) {
+	now := s.env.Clock.Now()
+	q.mu.Lock()
+	q.done++
+	done, total := q.done, q.total
+	tell := now.Sub(q.told) >= progressEvery && !q.told.IsZero() || done == total
+	if q.told.IsZero() || tell {
+		q.told = now
+	}
+	q.mu.Unlock()
+	if tell {
+		s.env.Logger.Info("recovering logs after an unclean stop", "done", done, "found", total)
+	}
+}

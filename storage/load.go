@@ -1,0 +1,280 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/storage/segment"
+)
+
+// ensure loads the log if nobody has. With peek, known offsets are enough.
+func (l *Log) ensure(peek bool) error {
+	if l.loaded.Load() {
+		return l.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if peek && l.endKnown {
+		return nil
+	}
+	return l.ensureLocked()
+}
+
+func (l *Log) ensureLocked() error {
+	if l.loaded.Load() || l.dead.Load() || l.broken.Load() != nil {
+		return l.Err()
+	}
+	if err := l.loadLocked(); err != nil {
+		l.fail(fmt.Errorf("load log %v: %w", l.tp, err), offlineBroken)
+		return l.Err()
+	}
+	return nil
+}
+
+// files is what the partition's folder holds.
+type folderFiles struct {
+	bases     []int64 // of the .log files, rising
+	sizes     map[int64]segment.Sizes
+	snapshots []int64
+	rubbish   []string
+}
+
+// loadLocked reads the folder. After an unclean stop it recovers.
+func (l *Log) loadLocked() error {
+	began := l.store.env.Clock.Now()
+	files, err := l.listFolder()
+	if err != nil {
+		return err
+	}
+	for _, name := range files.rubbish {
+		if err := l.store.env.FS.Remove(l.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	segments, err := l.openSegments(files)
+	if err != nil {
+		return err
+	}
+	l.snapshots = files.snapshots
+	if l.epochs, err = l.readEpochs(); err != nil {
+		return err
+	}
+	var end int64
+	if l.unclean {
+		segments, end, err = l.recoverLocked(segments)
+	} else {
+		end, err = active(segments).LoadEnd()
+		var bad *segment.CorruptError
+		if errors.As(err, &bad) || errors.Is(err, segment.ErrCorruptIndex) {
+			l.store.env.Logger.Error("a log that was stopped cleanly is damaged and is recovered", "log", l.tp.String(), "err", err)
+			segments, end, err = l.recoverLocked(segments)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.settleLocked(segments, end); err != nil {
+		return err
+	}
+	if l.unclean {
+		l.store.env.Logger.Info("log recovered", "log", l.tp.String(), "logStartOffset", l.logStart.Load(), "logEndOffset", end,
+			"took", l.store.env.Clock.Now().Sub(began))
+	}
+	l.unclean, l.rewrite = false, false
+	l.loaded.Store(true)
+	return nil
+}
+
+// settleLocked publishes what was found.
+func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
+	start := max(l.logStart.Load(), segments[0].BaseOffset())
+	if start > end {
+		// The checkpoint is ahead of the files: everything below start was
+		// deleted on purpose, the log begins anew there.
+		var err error
+		if segments, err = l.restartAt(segments, start); err != nil {
+			return err
+		}
+		end = start
+	}
+	l.epochs.truncateFromStart(start)
+	l.epochs.truncateFromEnd(end + 1)
+	l.publish(segments)
+	l.logStart.Store(start)
+	l.logEnd.Store(end)
+	l.durable.Store(min(l.durable.Load(), end))
+	l.recoveryPoint.Store(min(l.recoveryPoint.Load(), end))
+	if !l.unclean {
+		l.durable.Store(end)
+		l.recoveryPoint.Store(end)
+	}
+	l.highWatermark.Store(min(max(l.highWatermark.Load(), start), end))
+	l.endKnown = true
+	return l.loadProducersLocked(end)
+}
+
+// restartAt replaces all segments by an empty one.
+func (l *Log) restartAt(segments []*segment.Segment, offset int64) ([]*segment.Segment, error) {
+	for _, s := range segments {
+		names, err := s.Rename(segment.DeletedSuffix)
+		if err != nil {
+			return nil, err
+		}
+		l.store.removeLater(l.Config().FileDeleteDelayMs, names...)
+	}
+	s, err := segment.Create(l.store.seg, l.dir, offset)
+	if err != nil {
+		return nil, err
+	}
+	l.folderNew = true
+	return []*segment.Segment{s}, nil
+}
+
+func (l *Log) listFolder() (*folderFiles, error) {
+	entries, err := l.store.env.FS.ReadDir(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &folderFiles{sizes: map[int64]segment.Sizes{}}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), segment.DeletedSuffix) || strings.HasSuffix(e.Name(), ".cleaned") || strings.HasSuffix(e.Name(), ".tmp") {
+			f.rubbish = append(f.rubbish, e.Name())
+			continue
+		}
+		base, suffix, ok := segment.ParseFileName(e.Name())
+		if !ok {
+			continue
+		}
+		if suffix == segment.SnapshotSuffix {
+			f.snapshots = append(f.snapshots, base)
+			continue
+		}
+		if err := f.add(e, base, suffix); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *folderFiles) add(e fs.DirEntry, base int64, suffix string) error {
+	sizes, ok := f.sizes[base]
+	if !ok {
+		sizes = segment.Sizes{LogBytes: -1, IndexBytes: -1, TimeIndexBytes: -1}
+	}
+	var field *int64
+	switch suffix {
+	case segment.LogSuffix:
+		f.bases = append(f.bases, base)
+		field = &sizes.LogBytes
+	case segment.IndexSuffix:
+		field = &sizes.IndexBytes
+	case segment.TimeIndexSuffix:
+		field = &sizes.TimeIndexBytes
+	default:
+		return nil
+	}
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	*field = info.Size()
+	f.sizes[base] = sizes
+	return nil
+}
+
+// openSegments opens what the folder holds, at least an empty segment. Index
+// files without a .log are removed.
+func (l *Log) openSegments(f *folderFiles) ([]*segment.Segment, error) {
+	slices.Sort(f.bases)
+	slices.Sort(f.snapshots)
+	for base, sizes := range f.sizes {
+		if sizes.LogBytes < 0 {
+			if err := l.removeOrphans(base); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(f.bases) == 0 {
+		s, err := segment.Create(l.store.seg, l.dir, l.logStart.Load())
+		if err != nil {
+			return nil, err
+		}
+		l.folderNew = true
+		return []*segment.Segment{s}, nil
+	}
+	segments := make([]*segment.Segment, 0, len(f.bases))
+	for i, base := range f.bases {
+		s, err := segment.Open(l.store.seg, l.dir, base, f.sizes[base])
+		last := i == len(f.bases)-1
+		if errors.Is(err, segment.ErrCorruptIndex) {
+			err = l.repairIndex(s, base, last, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		segments = append(segments, s)
+	}
+	return segments, nil
+}
+
+func (l *Log) removeOrphans(base int64) error {
+	for _, suffix := range []string{segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix} {
+		err := l.store.env.FS.Remove(l.path(segment.FileName(base, suffix)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// repairIndex rebuilds the indexes of a segment, unless its recovery will do so
+// anyway.
+func (l *Log) repairIndex(s *segment.Segment, base int64, last bool, why error) error {
+	if l.unclean && last {
+		return nil
+	}
+	l.store.env.Logger.Warn("rebuilding the indexes of a segment", "log", l.tp.String(), "baseOffset", base, "err", why)
+	err := s.RebuildIndexes(l.Config().IndexIntervalBytes)
+	var bad *segment.CorruptError
+	if l.unclean && errors.As(err, &bad) {
+		return nil // found again, and dealt with, by the recovery
+	}
+	return err
+}
+
+// readEpochs reads leader-epoch-checkpoint. One that is damaged is set aside;
+// the batches hold the epochs as well.
+func (l *Log) readEpochs() (epochs, error) {
+	name := l.path(epochFile)
+	b, err := readFile(l.store.env.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l.pendingEpochs(nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := ParseEpochs(b)
+	if err == nil {
+		return l.pendingEpochs(list), nil
+	}
+	l.store.env.Logger.Error("the leader epochs are unreadable and are taken from the batches", "file", name, "err", err)
+	if err := l.store.env.FS.Rename(name, name+segment.CorruptSuffix); err != nil {
+		return nil, err
+	}
+	l.recoveryPoint.Store(0)
+	l.unclean = true
+	return l.pendingEpochs(nil), nil
+}
+
+// pendingEpochs adds what AssignEpoch noted before the log was loaded.
+func (l *Log) pendingEpochs(onDisk epochs) epochs {
+	for _, e := range l.epochs {
+		if onDisk.assign(e.Epoch, e.StartOffset) {
+			l.epochsNew = true
+		}
+	}
+	return onDisk
+}

@@ -1,0 +1,7 @@
+// Package producer remembers, per partition, what each idempotent producer wrote
+// last: the table behind duplicate detection and sequence checks (KIP-98,
+// KIP-360, KIP-854), and its .snapshot file.
+//
+// The table is a pure value: no clock, no disk, no lock. The partition's log owns
+// it.
+package producer

@@ -1,0 +1,211 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage/producer"
+	"github.com/barnabas-mq/barnabas/storage/segment"
+)
+
+// historyBytes is how far before a snapshot the log is looked at for the other
+// four of a producer's last five batches, which a snapshot does not hold. Five
+// batches of the default largest size fit.
+const historyBytes = 8 << 20
+
+// loadProducersLocked rebuilds the producer table for the log's end: from the
+// newest sound snapshot, and the headers of the batches after it.
+func (l *Log) loadProducersLocked(end int64) error {
+	l.producers.Reset()
+	start := l.logStart.Load()
+	from, damaged := start, false
+	for i := len(l.snapshots) - 1; i >= 0; i-- {
+		at := l.snapshots[i]
+		if at > end {
+			if err := l.removeSnapshot(at); err != nil {
+				return err
+			}
+			l.snapshots, l.folderNew = l.snapshots[:i], true
+			continue
+		}
+		if at < start {
+			break
+		}
+		table, err := l.readSnapshot(at)
+		if errors.Is(err, producer.ErrCorruptSnapshot) {
+			l.store.env.Logger.Warn("a producer snapshot is unreadable and is removed", "file", l.snapshotPath(at), "err", err)
+			if err := l.removeSnapshot(at); err != nil {
+				return err
+			}
+			l.snapshots, damaged = slices.Delete(l.snapshots, i, i+1), true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		l.producers, from = *table, at
+		if table.Len() > 0 {
+			if err := l.enrich(at); err != nil {
+				return err
+			}
+		}
+		break
+	}
+	if !l.unclean && !damaged && len(l.snapshots) == 0 {
+		return nil // written by something that kept no producer state
+	}
+	return l.replay(&l.producers, from, end)
+}
+
+// enrich finds the older batches of the producers that a snapshot names.
+func (l *Log) enrich(at int64) error {
+	segments := l.list()
+	i := floorSegment(segments, at-1)
+	if i < 0 {
+		return nil
+	}
+	room := int64(historyBytes)
+	position, err := segments[i].Position(at)
+	if err != nil {
+		return err
+	}
+	for i > 0 && position < room {
+		room -= position
+		i--
+		position = segments[i].SizeBytes()
+	}
+	first, err := segments[i].OffsetNear(max(0, position-room))
+	if err != nil {
+		return err
+	}
+	var history producer.Table
+	if err := l.replay(&history, max(first, l.logStart.Load()), at); err != nil {
+		return err
+	}
+	l.producers.Enrich(&history)
+	return nil
+}
+
+// replay feeds the batches in [from, end) to a table.
+func (l *Log) replay(t *producer.Table, from, end int64) error {
+	if from >= end {
+		return nil
+	}
+	segments := l.list()
+	for i := max(0, floorSegment(segments, from)); i < len(segments); i++ {
+		s := segments[i]
+		var inner error
+		err := s.Scan(max(from, s.BaseOffset()), func(h segment.Header) bool {
+			if h.BaseOffset() >= end {
+				return false
+			}
+			if !h.HasProducerID() {
+				return true
+			}
+			b, err := l.producerBatch(s, h)
+			if err != nil {
+				inner = err
+				return false
+			}
+			t.Replay(b)
+			return true
+		})
+		if err := errors.Join(err, inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) producerBatch(s *segment.Segment, h segment.Header) (producer.Batch, error) {
+	b := producerBatch(h.View)
+	if !h.IsControl() {
+		return b, nil
+	}
+	v, err := s.Batch(h)
+	if err != nil {
+		return b, err
+	}
+	b.Marker, err = marker(v)
+	return b, err
+}
+
+// producerBatch is what the table needs of a data batch's header.
+func producerBatch(v batch.View) producer.Batch {
+	return producer.Batch{
+		ProducerID: v.ProducerID(), Epoch: v.ProducerEpoch(),
+		BaseSequence: v.BaseSequence(), LastSequence: v.LastSequence(),
+		FirstOffset: v.BaseOffset(), LastOffset: v.LastOffset(),
+		TimestampMs: v.MaxTimestamp(), Transactional: v.IsTransactional(),
+	}
+}
+
+// marker reads the value of a control record: version and coordinator epoch.
+func marker(v batch.View) (*producer.Marker, error) {
+	m := &producer.Marker{CoordinatorEpoch: -1}
+	err := batch.Records(v, 0, func(r batch.Record) error {
+		if len(r.Value) < 6 {
+			return fmt.Errorf("%w: the marker at offset %d has a value of %d bytes", ErrCorrupt, r.Offset, len(r.Value))
+		}
+		m.CoordinatorEpoch = int32(binary.BigEndian.Uint32(r.Value[2:]))
+		return batch.ErrStop
+	})
+	return m, err
+}
+
+func (l *Log) snapshotPath(offset int64) string {
+	return l.path(segment.FileName(offset, segment.SnapshotSuffix))
+}
+
+func (l *Log) readSnapshot(offset int64) (*producer.Table, error) {
+	b, err := readFile(l.store.env.FS, l.snapshotPath(offset))
+	if err != nil {
+		return nil, err
+	}
+	return producer.Decode(b)
+}
+
+func (l *Log) removeSnapshot(offset int64) error {
+	err := l.store.env.FS.Remove(l.snapshotPath(offset))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove a producer snapshot: %w", err)
+	}
+	return nil
+}
+
+// snapshotLocked writes the producer table for an offset at the log's end. The
+// file is not synced: it has a checksum, and a lost one only costs a longer
+// replay.
+func (l *Log) snapshotLocked(at int64) error {
+	if n := len(l.snapshots); n > 0 && l.snapshots[n-1] == at || at == 0 {
+		return nil
+	}
+	if err := placeFile(l.store.env.FS, l.snapshotPath(at), l.producers.Encode(), false); err != nil {
+		return err
+	}
+	l.snapshots, l.folderNew = append(l.snapshots, at), true
+	return l.pruneSnapshotsLocked()
+}
+
+// pruneSnapshotsLocked keeps the snapshots at the start of a segment, as Kafka
+// does, and the newest one.
+func (l *Log) pruneSnapshotsLocked() error {
+	segments := l.list()
+	keep := l.snapshots[:0:0]
+	for i, at := range l.snapshots {
+		j := floorSegment(segments, at)
+		if i == len(l.snapshots)-1 || j >= 0 && segments[j].BaseOffset() == at {
+			keep = append(keep, at)
+			continue
+		}
+		if err := l.removeSnapshot(at); err != nil {
+			return err
+		}
+	}
+	l.snapshots = keep
+	return nil
+}

@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/barnabas-mq/barnabas/storage/segment"
+)
+
+// Read returns batches from an offset on, without a lock. Beyond the limit there
+// is nothing: not an error as long as the offset is in [log start, log end].
+func (l *Log) Read(req ReadRequest) (ReadResult, error) {
+	if !l.loaded.Load() {
+		if err := l.ensure(false); err != nil && l.readable() != nil {
+			return ReadResult{}, fmt.Errorf("read %v: %w", l.tp, err)
+		}
+	}
+	// The end first: whatever is published later only adds.
+	res := ReadResult{LogEndOffset: l.logEnd.Load(), LogStartOffset: l.logStart.Load()}
+	if err := l.readable(); err != nil {
+		return res, fmt.Errorf("read %v: %w", l.tp, err)
+	}
+	if req.Offset < res.LogStartOffset || req.Offset > res.LogEndOffset {
+		return res, fmt.Errorf("read %v: %w: offset %d is not in [%d, %d]", l.tp, ErrOffsetOutOfRange, req.Offset, res.LogStartOffset, res.LogEndOffset)
+	}
+	limit := min(req.Limit, res.LogEndOffset)
+	if req.Offset >= limit || req.MaxBytes <= 0 && !req.AtLeastOne {
+		return res, nil
+	}
+	found, err := l.readSegments(req, limit, res.LogEndOffset)
+	if err != nil {
+		return res, l.readFailed(err)
+	}
+	res.Data, res.Region = found.Data, found.Region
+	return res, nil
+}
+
+// readSegments looks in the segment that may hold the offset, and in the next
+// ones when compaction left nothing from there on.
+func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, error) {
+	segments := l.list()
+	i := floorSegment(segments, req.Offset)
+	for i = max(i, 0); i < len(segments); i++ {
+		s := segments[i]
+		if s.BaseOffset() >= limit {
+			break
+		}
+		to := s.SizeBytes()
+		next := end
+		if i+1 < len(segments) {
+			next = segments[i+1].BaseOffset()
+		}
+		if limit < next {
+			var err error
+			if to, err = s.Position(limit); err != nil {
+				return segment.Result{}, err
+			}
+		}
+		r, err := s.Read(req.Offset, to, req.MaxBytes, req.AtLeastOne)
+		if err != nil || !r.Beyond {
+			return r, err
+		}
+	}
+	return segment.Result{}, nil
+}
+
+// readFailed decides what an error of a read means. A segment that was deleted
+// or truncated under the reader is no failure of the disk.
+func (l *Log) readFailed(err error) error {
+	if gone(err) || errors.Is(err, os.ErrClosed) || l.dead.Load() {
+		return fmt.Errorf("read %v: %w: the segment is gone", l.tp, ErrOffsetOutOfRange)
+	}
+	var bad *segment.CorruptError
+	if errors.As(err, &bad) {
+		l.store.env.Logger.Error("a read found damaged bytes", "log", l.tp.String(), "file", bad.Path, "position", bad.Position, "why", bad.Reason)
+		return fmt.Errorf("read %v: %w", l.tp, asCorruptMessage(bad))
+	}
+	l.fail(fmt.Errorf("read log %v: %w", l.tp, err), offlineBroken)
+	return fmt.Errorf("read %v: %w", l.tp, l.Err())
+}

@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/barnabas-mq/barnabas/storage/segment"
+)
+
+// rollIfDue starts a new segment when the next append does not fit the active
+// one or segment.ms has passed.
+func (l *Log) rollIfDue(sizeBytes int64, p pending, cfg *LogConfig) error {
+	s := active(l.list())
+	due := s.SizeBytes() > cfg.SegmentBytes-sizeBytes || s.IndexFull(cfg.SegmentIndexBytes) || !s.CanHold(p.last)
+	if !due && s.SizeBytes() > 0 {
+		waited, err := l.waitedForRoll(s, p.maxTimestamp)
+		if err != nil {
+			return err
+		}
+		due = waited > l.rollAfter
+	}
+	if !due {
+		return nil
+	}
+	return l.rollLocked(p.first)
+}
+
+// waitedForRoll counts from the first batch's timestamp to the newest one, so
+// that replayed data rolls as it did before; without timestamps by the clock.
+func (l *Log) waitedForRoll(s *segment.Segment, newestMs int64) (int64, error) {
+	first, err := s.FirstTimestamp()
+	if err != nil {
+		return 0, err
+	}
+	if first >= 0 && newestMs >= 0 {
+		return newestMs - first, nil
+	}
+	return l.nowMs() - l.createdMs, nil
+}
+
+// rollLocked seals the active segment and starts one at offset.
+func (l *Log) rollLocked(offset int64) error {
+	segments := l.list()
+	old := active(segments)
+	if old.BaseOffset() == offset {
+		return fmt.Errorf("roll %v at offset %d: the active segment starts there", l.tp, offset)
+	}
+	if err := old.Seal(); err != nil {
+		return err
+	}
+	s, err := segment.Create(l.store.seg, l.dir, offset)
+	if err != nil {
+		return err
+	}
+	l.createdMs, l.folderNew = l.nowMs(), true
+	l.rollAfter = l.store.rollAfter(l.Config())
+	l.publish(append(slices.Clip(slices.Clone(segments)), s))
+	l.store.metrics.rolls.Inc()
+	if err := l.snapshotLocked(offset); err != nil {
+		return err
+	}
+	l.store.flushSoon(l)
+	return nil
+}

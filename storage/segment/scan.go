@@ -1,0 +1,182 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+)
+
+// CorruptError says where a .log file stops making sense.
+type CorruptError struct {
+	Path       string
+	Position   int64
+	BaseOffset int64
+	Reason     string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s is corrupt at byte %d (after offset %d): %s", e.Path, e.Position, e.BaseOffset, e.Reason)
+}
+
+const (
+	// crcFrom is where the checksummed part of a batch starts.
+	crcFrom = 21
+	// scanWindow is read at once when batches are small or checked whole;
+	// headerWindow when they are large and only headers matter.
+	scanWindow   = 64 << 10
+	crcWindow    = 256 << 10
+	headerWindow = 4 << 10
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Header is the header of a batch in a .log file. Only the accessors of the view
+// that need no records may be used.
+type Header struct {
+	batch.View
+	Position int64
+}
+
+// Scanner walks over the batches of a .log file between two positions, header by
+// header. The header is valid until the next call.
+type Scanner struct {
+	r    io.ReaderAt
+	path string
+	pos  int64 // of the next batch
+	end  int64
+	crc  bool
+	last int64 // the last offset seen, for messages and the order check
+
+	buf     []byte
+	bufPos  int64
+	bufLen  int
+	lastLen int64
+	headBuf [batch.HeaderSize]byte // the window may move on while head is in use
+	head    Header
+	err     error
+}
+
+// NewScanner reads batches from position up to end, the size of the file or
+// less. With crc, the checksum of each batch is verified.
+func NewScanner(r io.ReaderAt, path string, position, end, baseOffset int64, crc bool) *Scanner {
+	return &Scanner{r: r, path: path, pos: position, end: end, crc: crc, last: baseOffset - 1}
+}
+
+// Next moves to the next batch. It returns false at the end, at an error and at
+// the first byte that can't be right; Err tells which.
+func (s *Scanner) Next() bool {
+	if s.err != nil || s.pos >= s.end {
+		return false
+	}
+	h, size, err := s.header()
+	if err == nil && s.crc {
+		err = s.verify(h, size)
+	}
+	if err != nil {
+		s.err = err
+		return false
+	}
+	s.head = Header{View: h, Position: s.pos}
+	s.last = h.LastOffset()
+	s.lastLen = size
+	s.pos += size
+	return true
+}
+
+// Header is the batch that Next found.
+func (s *Scanner) Header() Header { return s.head }
+
+// Position is where the next batch starts: the end of the valid bytes after
+// Next returned false.
+func (s *Scanner) Position() int64 { return s.pos }
+
+// NextOffset is the first offset after the batches seen.
+func (s *Scanner) NextOffset() int64 { return s.last + 1 }
+
+// Err is nil at a clean end; a *CorruptError when the bytes are wrong.
+func (s *Scanner) Err() error { return s.err }
+
+func (s *Scanner) corrupt(format string, args ...any) error {
+	return &CorruptError{Path: s.path, Position: s.pos, BaseOffset: s.last, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (s *Scanner) header() (batch.View, int64, error) {
+	if s.end-s.pos < batch.HeaderSize {
+		return nil, 0, s.corrupt("%d bytes are left, a batch has at least %d", s.end-s.pos, batch.HeaderSize)
+	}
+	b, err := s.bytes(s.pos, batch.HeaderSize)
+	if err != nil {
+		return nil, 0, err
+	}
+	size, err := batch.PeekSize(b)
+	if errors.Is(err, batch.ErrOldMagic) {
+		return nil, 0, fmt.Errorf("%s at byte %d: %w", s.path, s.pos, err)
+	}
+	if err != nil {
+		return nil, 0, s.corrupt("%v", err)
+	}
+	if int64(size) > s.end-s.pos {
+		return nil, 0, s.corrupt("a batch of %d bytes, but %d are left", size, s.end-s.pos)
+	}
+	copy(s.headBuf[:], b)
+	v := batch.View(s.headBuf[:])
+	if v.LastOffsetDelta() < 0 {
+		return nil, 0, s.corrupt("last offset delta %d", v.LastOffsetDelta())
+	}
+	if v.BaseOffset() <= s.last {
+		return nil, 0, s.corrupt("base offset %d follows offset %d", v.BaseOffset(), s.last)
+	}
+	return v, int64(size), nil
+}
+
+// bytes returns n bytes at position off through the window.
+func (s *Scanner) bytes(off int64, n int) ([]byte, error) {
+	if off >= s.bufPos && off+int64(n) <= s.bufPos+int64(s.bufLen) {
+		return s.buf[off-s.bufPos:][:n], nil
+	}
+	window := scanWindow
+	switch {
+	case s.crc:
+		window = crcWindow
+	case s.lastLen > headerWindow/2:
+		window = headerWindow
+	}
+	window = int(min(int64(max(window, n)), s.end-off))
+	if cap(s.buf) < window {
+		s.buf = make([]byte, window)
+	}
+	got, err := s.r.ReadAt(s.buf[:window], off)
+	s.bufPos, s.bufLen = off, got
+	if got < n {
+		if err == nil || errors.Is(err, io.EOF) {
+			return nil, s.corrupt("the file ends after %d of %d bytes", got, n)
+		}
+		return nil, fmt.Errorf("read %s: %w", s.path, err)
+	}
+	return s.buf[:n], nil
+}
+
+// verify computes the checksum, in pieces when the batch is larger than the
+// window.
+func (s *Scanner) verify(v batch.View, size int64) error {
+	var sum uint32
+	for off := s.pos + crcFrom; off < s.pos+size; {
+		n := s.pos + size - off
+		if have := s.bufPos + int64(s.bufLen) - off; have > 0 && off >= s.bufPos {
+			n = min(n, have)
+		}
+		b, err := s.bytes(off, int(min(n, crcWindow)))
+		if err != nil {
+			return err
+		}
+		sum = crc32.Update(sum, castagnoli, b)
+		off += int64(len(b))
+	}
+	if sum != v.CRC() {
+		return s.corrupt("checksum %08x, computed %08x", v.CRC(), sum)
+	}
+	return nil
+}
