@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/protocol"
@@ -13,7 +15,17 @@ const autoCreateTimeoutMs = 30_000
 // createMissing asks the controller for topics with the defaults of the broker
 // and calls done once it has decided, on any goroutine. Whether a topic exists
 // then is for the image to say: another client may have created it just now.
+// The groups' topic is made with its own settings.
 func (h *Handlers) createMissing(names []string, done func()) {
+	if i := slices.Index(names, protocol.ConsumerOffsetsTopic); i >= 0 {
+		rest := slices.Delete(slices.Clone(names), i, i+1)
+		h.ensureOffsetsTopic(func(error) { h.createMissing(rest, done) })
+		return
+	}
+	if len(names) == 0 {
+		done()
+		return
+	}
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.SetVersion(req.MaxVersion())
 	req.TimeoutMillis = autoCreateTimeoutMs
@@ -24,18 +36,18 @@ func (h *Handlers) createMissing(names []string, done func()) {
 	}
 	h.Controller.Handle(req, func(_ kmsg.Response, err error) {
 		if err != nil {
-			h.Log.Warn("auto-creating topics failed", "topics", names, "error", err)
+			h.Log.Warn("auto-creating topics failed", "topics", len(names), "first", names[0], "error", err)
 		}
 		done()
 	})
 }
 
-// creatable are the names that auto-creation may make a topic of. The
-// coordinators' topics are made by who needs them, with their own settings.
+// creatable are the names that auto-creation may make a topic of: valid ones,
+// but no topic of a coordinator that this broker does not have yet.
 func creatable(names []string) []string {
 	var out []string
 	for _, name := range names {
-		if protocol.CheckTopicName(name) == nil && !protocol.IsInternalTopic(name) {
+		if protocol.CheckTopicName(name) == nil && name != protocol.TransactionStateTopic && name != protocol.ShareGroupStateTopic {
 			out = append(out, name)
 		}
 	}

@@ -24,8 +24,10 @@ func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.Metad
 		return
 	}
 	h.createMissing(missing, func() {
-		m.fill(h.Image())
-		c.Reply()
+		h.guard(c, func() {
+			m.fill(h.Image())
+			c.Reply()
+		})
 	})
 }
 

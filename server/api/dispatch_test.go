@@ -1,0 +1,133 @@
+package api
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func header(key, version int16, correlation byte, rest ...byte) []byte {
+	h := []byte{byte(key >> 8), byte(key), byte(version >> 8), byte(version), 0, 0, 0, correlation, 0xff, 0xff}
+	return append(h, rest...)
+}
+
+func TestUnservedRequestsCloseTheConnection(t *testing.T) {
+	b := newTestBroker(t, nil)
+	for _, tc := range []struct {
+		name  string
+		frame []byte
+		log   string
+	}{
+		{"unknown key", header(999, 0, 1), "key 999"},
+		{"negative key", header(-1, 0, 1), "key -1"},
+		{"unknown version", header(3, 99, 1, 0, 1), "Metadata version 99 (key 3) is not served"},
+		{"negative version", header(3, -1, 1, 0, 0, 0, 0), "Metadata version -1 (key 3) is not served"},
+		{"internal API", header(4, 0, 1), "LeaderAndISR version 0 (key 4) is not served"},
+		{"version below the lowest", header(0, 2, 1), "Produce version 2 (key 0) is not served"},
+		{"short body", header(3, 4, 1, 0, 0, 0, 9, 1), "decode Metadata v4"},
+		{"array beyond the frame", header(3, 4, 1, 0x7f, 0xff, 0xff, 0xff, 0), "decode Metadata v4"},
+		{"client id beyond the frame", append(header(3, 4, 1)[:8], 0x7f, 0xff), "request header"},
+		{"bad header tags", header(3, 12, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "tagged fields"},
+	} {
+		c := b.dial("client")
+		c.send(tc.frame)
+		if frame := c.receive(); frame != nil {
+			t.Errorf("%s: answered %x", tc.name, frame)
+		}
+		if !strings.Contains(b.log.String(), tc.log) {
+			t.Errorf("%s: no %q in the log:\n%s", tc.name, tc.log, b.log.String())
+		}
+	}
+}
+
+func TestBytesBehindARequestAreIgnored(t *testing.T) {
+	c := newTestBroker(t, nil).dial("client")
+	c.send(header(3, 1, 7, 0, 0, 0, 0, 'j', 'u', 'n', 'k'))
+	if frame := c.receive(); len(frame) < 4 || frame[3] != 7 {
+		t.Errorf("answered %x", frame)
+	}
+}
+
+func TestUnknownApiVersionsIsAnsweredInV0(t *testing.T) {
+	c := newTestBroker(t, nil).dial("client")
+	// As Apache Kafka 4.4 answers: error 35 and the range of ApiVersions alone.
+	want := "00000007" + "0023" + "00000001" + "0012" + "0000" + "0005"
+	for _, version := range []int16{99, 6, -1} {
+		rest := []byte{0}
+		if version < 0 {
+			rest = nil
+		}
+		c.send(header(18, version, 7, rest...))
+		if got := hex.EncodeToString(c.receive()); got != want {
+			t.Errorf("v%d: %s, want %s", version, got, want)
+		}
+	}
+}
+
+func TestAPanicCostsOneConnection(t *testing.T) {
+	b := newTestBroker(t, func(h *Handlers) { h.Image = nil })
+	c := b.dial("client")
+	c.send(header(3, 1, 7, 0, 0, 0, 0))
+	if frame := c.receive(); frame != nil {
+		t.Errorf("answered %x", frame)
+	}
+	if !strings.Contains(b.log.String(), "panic") {
+		t.Errorf("log:\n%s", b.log.String())
+	}
+	c = b.dial("client")
+	if resp := askAs[*kmsg.ApiVersionsResponse](c, 0, unknownSoftware()); resp.ErrorCode != 0 {
+		t.Errorf("error %d", resp.ErrorCode)
+	}
+}
+
+// unknownSoftware is an ApiVersions request that needs no metadata: its client
+// software is refused in v3 and not there before.
+func unknownSoftware() *kmsg.ApiVersionsRequest { return kmsg.NewPtrApiVersionsRequest() }
+
+func TestMetricsOfRequests(t *testing.T) {
+	b := newTestBroker(t, nil)
+	c := b.dial("client")
+	req := kmsg.NewPtrMetadataRequest()
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = kmsg.StringPtr("a b")
+	req.Topics = append(req.Topics, topic)
+	askAs[*kmsg.MetadataResponse](c, 9, req)
+	rec := httptest.NewRecorder()
+	b.metrics.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	text, err := io.ReadAll(rec.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`barnabas_requests_total{api="Metadata"} 1`,
+		`barnabas_request_errors_total{api="Metadata",error="INVALID_TOPIC_EXCEPTION"} 1`,
+		`barnabas_request_seconds_count{api="Metadata"} 1`,
+	} {
+		if !bytes.Contains(text, []byte(line)) {
+			t.Errorf("no %s in\n%s", line, text)
+		}
+	}
+}
+
+func TestErrorCodesAreFoundWhereverTheyAre(t *testing.T) {
+	resp := kmsg.NewPtrMetadataResponse()
+	topic := kmsg.NewMetadataResponseTopic()
+	topic.ErrorCode = kerr.InvalidTopicException.Code
+	partition := kmsg.NewMetadataResponseTopicPartition()
+	partition.ErrorCode = kerr.LeaderNotAvailable.Code
+	topic.Partitions = append(topic.Partitions, partition, partition)
+	resp.Topics = append(resp.Topics, topic)
+	resp.ErrorCode = kerr.RebootstrapRequired.Code
+	counts := countedErrors(resp)
+	for code, want := range map[int16]int{kerr.InvalidTopicException.Code: 1, kerr.LeaderNotAvailable.Code: 2, kerr.RebootstrapRequired.Code: 1} {
+		if counts[code] != want {
+			t.Errorf("code %d was counted %d times, want %d", code, counts[code], want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+var update = flag.Bool("update", false, "write docs/apis.md anew")
+
+const docsFile = "../../docs/apis.md"
+
+// apiNotes says in a line what each of Kafka's APIs is for, and what is
+// particular about it here. TestTable wants one for every served API.
+var apiNotes = map[int16]string{
+	0:  "Writes record batches. Listed from version 0, as Kafka 4 does, because librdkafka reads a missing version 0 as an old broker.",
+	1:  "Reads record batches: long polls, incremental sessions (KIP-227), topic ids (KIP-516).",
+	2:  "Offsets by timestamp, of the ends of a partition, and of its largest timestamp.",
+	3:  "Brokers, topics and leaders. An auto-created topic's row is in the response that created it.",
+	8:  "Commits consumer offsets.",
+	9:  "Reads committed offsets.",
+	10: "Which broker coordinates a group.",
+	11: "Joins a classic consumer group.",
+	12: "Keeps a member of a classic group alive.",
+	13: "Leaves a group, or removes members from it.",
+	14: "Hands out the group leader's assignment.",
+	15: "Describes classic groups.",
+	16: "Lists groups.",
+	17: "Names the SASL mechanisms.",
+	18: "Which APIs, versions and features this broker has. Answered whatever its version.",
+	19: "Creates topics, and answers once they serve Produce and Fetch.",
+	20: "Deletes topics by name or id.",
+	21: "Moves a partition's log start offset.",
+	22: "Gives an idempotent producer its id.",
+	23: "Where a leader epoch ended, for truncation (KIP-101, KIP-320).",
+	24: "Adds partitions to a transaction.",
+	25: "Adds consumer offsets to a transaction.",
+	26: "Ends a transaction.",
+	27: "Writes the markers that end a transaction.",
+	28: "Commits offsets within a transaction.",
+	29: "Lists ACLs.", 30: "Creates ACLs.", 31: "Deletes ACLs.",
+	32: "Describes configurations, with sources, synonyms and documentation.",
+	33: "Replaces configurations.",
+	34: "Moves replicas between log folders.",
+	35: "Sizes of the partitions in the data folder.",
+	36: "One step of a SASL login.",
+	37: "Adds partitions to topics.",
+	38: "Creates delegation tokens.", 39: "Renews delegation tokens.", 40: "Expires delegation tokens.", 41: "Lists delegation tokens.",
+	42: "Deletes empty groups.",
+	43: "Elects leaders.",
+	44: "Changes configurations one by one.",
+	45: "Moves replicas between brokers.", 46: "Lists the moves under way.",
+	47: "Deletes committed offsets.",
+	48: "Describes quotas.", 49: "Alters quotas.",
+	50: "Describes SCRAM credentials.", 51: "Alters SCRAM credentials.",
+	55: "Describes the metadata quorum.",
+	57: "Finalizes feature levels.",
+	60: "Brokers and controller, for admin clients.",
+	61: "Describes the idempotent producers of a partition.",
+	64: "Unregisters a broker.",
+	65: "Describes transactions.", 66: "Lists transactions.",
+	68: "The one request of the KIP-848 group protocol.", 69: "Describes KIP-848 groups.",
+	71: "Which metrics a client shall push (KIP-714).", 72: "Takes metrics that clients push (KIP-714).",
+	74: "Lists the resources that configurations are set on.",
+	75: "Describes partitions page by page (KIP-966).",
+	76: "Keeps a member of a share group alive (KIP-932).", 77: "Describes share groups.",
+	78: "Acquires records for a share group.", 79: "Acknowledges records of a share group.",
+	80: "Adds a voter to the metadata quorum.", 81: "Removes a voter from the metadata quorum.",
+	88: "Keeps a member of a streams group alive (KIP-1071).", 89: "Describes streams groups.",
+	90: "Describes share group offsets.", 91: "Alters share group offsets.", 92: "Deletes share group offsets.",
+}
+
+func apiDocs() string {
+	rows := map[int16]API{}
+	for _, row := range Table {
+		rows[row.Key] = row
+	}
+	var served, missing strings.Builder
+	for key := int16(0); key <= kmsg.MaxKey; key++ {
+		note, documented := apiNotes[key]
+		row, ok := rows[key]
+		switch {
+		case ok:
+			listed := ""
+			if row.AdvertiseMin != row.Min {
+				listed = fmt.Sprintf(" (listed from %d)", row.AdvertiseMin)
+			}
+			fmt.Fprintf(&served, "| %d | %s | %d-%d%s | %s |\n", key, row.Name, row.Min, row.Max, listed, note)
+		case documented:
+			fmt.Fprintf(&missing, "| %d | %s | %s |\n", key, protocol.Name(key), note)
+		}
+	}
+	return "# Kafka APIs\n\n" +
+		"Made from the broker's API table by `go test ./server/api -run TestDocs -update`; do not edit.\n\n" +
+		"A request for anything else closes the connection after one log line that names the peer, the API and the\n" +
+		"version, as Apache Kafka does. Only ApiVersions is answered in every version.\n\n" +
+		"## Served\n\n| key | API | versions | |\n|---|---|---|---|\n" + served.String() +
+		"\n## Not served yet\n\nThese are not listed by ApiVersions, so that clients do not try them.\n\n" +
+		"| key | API | |\n|---|---|---|\n" + missing.String()
+}
+
+func TestDocs(t *testing.T) {
+	want := apiDocs()
+	if *update {
+		if err := os.WriteFile(docsFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(docsFile)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is stale (%v); run go test ./server/api -run TestDocs -update", docsFile, err)
+	}
+}

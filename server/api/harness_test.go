@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/internal/memnet"
+	"github.com/barnabas-mq/barnabas/internal/telemetry"
+	"github.com/barnabas-mq/barnabas/protocol"
+	"github.com/barnabas-mq/barnabas/server/network"
+)
+
+// testBroker serves Table over an in-memory network, with a controller that
+// makes topics on the spot.
+type testBroker struct {
+	t       *testing.T
+	h       *Handlers
+	metrics *telemetry.Registry
+	mem     *memnet.Network
+	log     lockedLog
+
+	image atomic.Pointer[metadata.Image]
+	// creations are the names of each CreateTopics that the controller saw.
+	creations [][]string
+	// refuse makes the controller fail.
+	refuse error
+}
+
+const (
+	testListener = "PLAINTEXT"
+	testAddr     = "broker:9092"
+	testCluster  = "Ylk07O2lTgyaVM_yBBs2Vw"
+)
+
+// newTestBroker starts a broker with id 1; change may set more of its handlers.
+func newTestBroker(t *testing.T, change func(*Handlers)) *testBroker {
+	t.Helper()
+	b := &testBroker{t: t, metrics: telemetry.NewRegistry(), mem: memnet.New()}
+	img := metadata.New(testCluster).WithController(1).Apply(&metadata.RegisterBrokerRecord{
+		BrokerID: 1, Rack: "r1", Endpoints: []metadata.Endpoint{{Listener: testListener}},
+	})
+	b.image.Store(img)
+	log := slog.New(slog.NewTextHandler(&b.log, nil))
+	b.h = &Handlers{
+		Clock: clock.Real(), Log: log, NodeID: 1, Image: b.image.Load, Controller: b,
+		AutoCreate: func() bool { return true },
+	}
+	if change != nil {
+		change(b.h)
+	}
+	srv := network.New(network.Options{Handler: NewDispatcher(b.h, b.metrics), Std: true, Log: log})
+	l, err := b.mem.Listen(testAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l, testListener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(srv.Shutdown(ctx), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// apply adds metadata records.
+func (b *testBroker) apply(records ...metadata.Record) {
+	b.image.Store(b.image.Load().Apply(records...))
+}
+
+// addTopic makes a topic whose partitions are led by broker 1, and returns its
+// id.
+func (b *testBroker) addTopic(name string, partitions int) metadata.TopicID {
+	id := metadata.TopicID{1}
+	copy(id[1:], name)
+	records := []metadata.Record{&metadata.TopicRecord{Name: name, ID: id, Internal: protocol.IsInternalTopic(name)}}
+	for i := range partitions {
+		records = append(records, &metadata.PartitionRecord{TopicID: id, Partition: metadata.Partition{
+			Index: int32(i), Replicas: []int32{1}, ISR: []int32{1}, Leader: 1,
+		}})
+	}
+	b.apply(records...)
+	return id
+}
+
+// Handle implements Controller.
+func (b *testBroker) Handle(req kmsg.Request, done func(kmsg.Response, error)) {
+	create, ok := req.(*kmsg.CreateTopicsRequest)
+	if !ok || b.refuse != nil {
+		done(nil, errors.Join(b.refuse, fmt.Errorf("no answer to %T", req)))
+		return
+	}
+	var names []string
+	for _, t := range create.Topics {
+		names = append(names, t.Topic)
+		b.addTopic(t.Topic, 1)
+	}
+	b.creations = append(b.creations, names)
+	go done(create.ResponseKind(), nil)
+}
+
+// lockedLog keeps what was logged.
+type lockedLog struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	return len(p), nil
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// testClient is one connection to a testBroker.
+type testClient struct {
+	t    *testing.T
+	conn net.Conn
+	// correlation is that of the last request.
+	correlation int32
+}
+
+// dial connects from a host.
+func (b *testBroker) dial(host string) *testClient {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := b.mem.Dialer(host)(ctx, "memnet", testAddr)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { conn.Close() })
+	return &testClient{t: b.t, conn: conn}
+}
+
+// send writes one frame, its size in front.
+func (c *testClient) send(frame []byte) {
+	c.t.Helper()
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(frame)))
+	if _, err := c.conn.Write(append(out, frame...)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// receive reads one frame without its size; nil when the broker hung up.
+func (c *testClient) receive() []byte {
+	c.t.Helper()
+	var size [4]byte
+	if _, err := io.ReadFull(c.conn, size[:]); err != nil {
+		return nil
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(size[:]))
+	if _, err := io.ReadFull(c.conn, frame); err != nil {
+		c.t.Fatal(err)
+	}
+	return frame
+}
+
+// askAs sends a request in a version and decodes the answer into its type.
+func askAs[R kmsg.Response](c *testClient, version int16, req kmsg.Request) R {
+	c.t.Helper()
+	c.correlation++
+	req.SetVersion(version)
+	f := kmsg.NewRequestFormatter(kmsg.FormatterClientID("test"))
+	c.send(f.AppendRequest(nil, req, c.correlation)[4:])
+	frame := c.receive()
+	if frame == nil {
+		c.t.Fatalf("%s v%d: the broker hung up", protocol.Name(req.Key()), version)
+	}
+	if got := int32(binary.BigEndian.Uint32(frame)); got != c.correlation {
+		c.t.Fatalf("correlation id %d, want %d", got, c.correlation)
+	}
+	body := frame[4:]
+	if protocol.ResponseIsFlexible(req.Key(), version) {
+		body = body[1:]
+	}
+	resp := req.ResponseKind()
+	resp.SetVersion(version)
+	if err := resp.ReadFrom(body); err != nil {
+		c.t.Fatalf("%s v%d: %v", protocol.Name(req.Key()), version, err)
+	}
+	return resp.(R)
+}
