@@ -19,7 +19,7 @@ var ignoredEnv = []string{
 var ignoredEnvPrefixes = []string{"KAFKA_JMX_", "KAFKA_LOG4J_", "KAFKA_SERVICE_", "KAFKA_PORT_"}
 
 // ownEnv are variables that the command line reads itself.
-var ownEnv = []string{"BARNABAS_CONFIG", "BARNABAS_DATA", "BARNABAS_EPHEMERAL", "BARNABAS_BOOTSTRAP", "BARNABAS_ADMIN"}
+var ownEnv = []string{"BARNABAS_CONFIG", "BARNABAS_EPHEMERAL", "BARNABAS_BROKER", "BARNABAS_QUIET"}
 
 // clusterIDEnv are the names under which images take the cluster's id.
 var clusterIDEnv = []string{"CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID"}
@@ -48,6 +48,8 @@ func envKey(name, value string) string {
 	switch {
 	case slices.Contains(clusterIDEnv, name):
 		return ClusterID.Name
+	case name == "BARNABAS_DATA":
+		return LogDirs.Name
 	case slices.Contains(ignoredEnv, name), slices.Contains(ownEnv, name):
 		return ""
 	case name == "KAFKA_PORT" && strings.Contains(value, "://"): // Kubernetes again

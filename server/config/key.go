@@ -101,6 +101,15 @@ func (r *registry) add(d *Decl) *Decl {
 	return d
 }
 
+// names lists the names in the order of declaration.
+func (r *registry) names() []string {
+	names := make([]string, len(r.list))
+	for i, d := range r.list {
+		names[i] = d.Name
+	}
+	return names
+}
+
 // sort lists the declarations by name.
 func (r *registry) sort() []*Decl {
 	list := slices.Clone(r.list)

@@ -142,7 +142,7 @@ func (l *loader) unknown(s Setting) {
 	case removedKey(s.Key):
 		l.warn("%s was a key of Kafka before 4.0 and has no effect", s)
 	default:
-		if near := nearest(s.Key, brokerKeys.list); near != "" {
+		if near := Nearest(s.Key, brokerKeys.names()); near != "" {
 			l.warn("%s is not a known key and has no effect; did you mean %s?", s, near)
 			return
 		}

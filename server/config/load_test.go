@@ -103,6 +103,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"KAFKA_PORT_9092_TCP_ADDR=10.0.0.1": "",
 		"KAFKA_SERVICE_HOST=10.0.0.1":       "",
 		"KAFKA_JMX_OPTS=x":                  "",
+		"BARNABAS_DATA=/x":                  "log.dirs",
+		"BARNABAS_BROKER=x":                 "",
 		"BARNABAS_CONFIG=x":                 "",
 		"num.partitions=2":                  "",
 		"NOT_A_PAIR":                        "",
@@ -296,7 +298,7 @@ func TestNearest(t *testing.T) {
 		"bootstrap.servers":   "",
 		"x":                   "",
 	} {
-		if got := nearest(name, brokerKeys.list); got != want {
+		if got := Nearest(name, brokerKeys.names()); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

@@ -2,14 +2,14 @@ package config
 
 import "strings"
 
-// nearest is the known key that a mistyped one probably means, "" when none is
+// Nearest is the known name that a mistyped one probably means, "" when none is
 // close enough.
-func nearest(name string, known []*Decl) string {
+func Nearest(name string, known []string) string {
 	name = strings.ToLower(name)
 	best, bestDistance := "", len(name)/4+2
-	for _, d := range known {
-		if distance := editDistance(name, d.Name, bestDistance); distance < bestDistance {
-			best, bestDistance = d.Name, distance
+	for _, k := range known {
+		if distance := editDistance(name, k, bestDistance); distance < bestDistance {
+			best, bestDistance = k, distance
 		}
 	}
 	return best
