@@ -1,0 +1,220 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"pgregory.net/rapid"
+)
+
+// filled is a partition with three names, one deleted, and its checkpoint.
+func filled(t failer) *fixture {
+	f := newFixture(t)
+	f.rt.Elected(0, 1)
+	f.set("a", 1)
+	f.set("b", 2)
+	f.set("c", 3)
+	f.submit(event{delete: []string{"b"}})
+	f.set("a", 4)
+	f.rt.Close()
+	return f
+}
+
+// The checkpoint spares a load all but what came after it.
+func TestCheckpointSparesTheLog(t *testing.T) {
+	f := filled(t)
+	f.restart()
+	f.rt.Elected(0, 2)
+	f.want(f.get("a", "b", "c"), "[4 0 3]")
+	if f.log.reads != 0 || f.replayed != 2 {
+		t.Errorf("%d reads, %d records replayed; want none and the 2 of the checkpoint", f.log.reads, f.replayed)
+	}
+}
+
+func TestCheckpointsThatAreNotUsed(t *testing.T) {
+	meta := string(checkpointPrefix("test/", 0)) + "m"
+	rec := string(checkpointPrefix("test/", 0)) + "r"
+	for _, tc := range []struct {
+		name  string
+		spoil func(f *fixture)
+		want  string
+	}{
+		{"lost", func(f *fixture) { clear(f.kv.m) }, "[4 0 3]"},
+		{"damaged meta", func(f *fixture) { f.kv.m[meta] = f.kv.m[meta][:20] }, "[4 0 3]"},
+		{"meta of the future", func(f *fixture) { f.kv.m[meta][0] = 9 }, "[4 0 3]"},
+		{"damaged record", func(f *fixture) { f.kv.m[rec+"c"] = f.kv.m[rec+"c"][:12] }, "[4 0 3]"},
+		{"short record", func(f *fixture) { f.kv.m[rec+"a"] = []byte{1} }, "[4 0 3]"},
+		{"another topic", func(f *fixture) { f.log.topicID = [16]byte{2} }, "[4 0 3]"},
+		{"topic made again", func(f *fixture) { f.log = newMemLog(); f.log.topicID = [16]byte{2} }, "[0 0 0]"},
+		{"lost tail", func(f *fixture) { f.log.loseTail(3) }, "[1 2 3]"},
+		{"lost tail, written again", func(f *fixture) {
+			f.log.loseTail(3)
+			for range 3 {
+				f.log.put(2, "other", 0)
+			}
+		}, "[1 2 3]"},
+		{"topic made again and filled", func(f *fixture) {
+			f.log = newMemLog()
+			f.log.topicID = [16]byte{2}
+			for i := range uint64(9) {
+				f.log.put(1, "b", i)
+			}
+		}, "[0 8 0]"},
+		{"start moved past it, with more behind", func(f *fixture) {
+			f.log.batches, f.log.start = nil, 7
+			f.log.put(1, "b", 5)
+		}, "[0 5 0]"},
+		{"start moved past it", func(f *fixture) {
+			f.log.batches, f.log.start = nil, 7
+			f.log.advance()
+		}, "[0 0 0]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := filled(t)
+			tc.spoil(f)
+			f.restart()
+			f.rt.Elected(0, 3)
+			f.want(f.get("a", "b", "c"), tc.want)
+			// It was dropped whole and is made anew: the next load uses it.
+			f.rt.Close()
+			f.restart()
+			f.log.reads = 0
+			f.rt.Elected(0, 4)
+			f.want(f.get("a", "b", "c"), tc.want)
+			if f.log.reads != 0 && f.log.LogEndOffset() > f.log.LogStartOffset() {
+				t.Errorf("%d reads at the next load", f.log.reads)
+			}
+		})
+	}
+}
+
+// Nothing beyond the high watermark goes into the checkpoint: another leader may
+// have decided otherwise.
+func TestCheckpointStaysBelowTheHighWatermark(t *testing.T) {
+	f := newFixture(t)
+	f.rt.Elected(0, 1)
+	f.set("a", 1)
+	f.log.held = true
+	f.set("a", 2)
+	f.rt.Close()
+	f.log.loseTail(1)
+	f.restart()
+	f.rt.Elected(0, 2)
+	f.log.commit()
+	f.want(f.get("a"), "[1]")
+	if f.log.reads != 0 {
+		t.Errorf("%d reads", f.log.reads)
+	}
+}
+
+// A store that fails, at any write, makes loads longer and nothing wrong.
+func TestFailingStore(t *testing.T) {
+	for n := 1; n < 12; n++ {
+		f := newFixture(t)
+		f.kv.failIn = n
+		f.rt.Elected(0, 1)
+		for i := range uint64(5) {
+			f.want(f.set("a", i), "[]")
+			f.want(f.set(fmt.Sprint(i), i), "[]")
+		}
+		f.rt.Close()
+		f.restart()
+		f.rt.Elected(0, 2)
+		f.want(f.get("a", "0", "1", "2", "3", "4"), "[4 0 1 2 3 4]")
+	}
+}
+
+func TestForgetDropsTheCheckpoint(t *testing.T) {
+	f := newFixture(t)
+	f.rt.Elected(0, 9)
+	f.set("a", 1)
+	f.rt.ForgetAll()
+	for k := range f.kv.m {
+		if strings.HasPrefix(k, "test/") {
+			t.Errorf("key %q is left", k)
+		}
+	}
+	// The topic is made again: its epochs begin anew.
+	f.log = newMemLog()
+	f.log.topicID = [16]byte{7}
+	f.rt.Elected(0, 0)
+	f.want(f.get("a"), "[0]")
+}
+
+// TestCrashes runs random work with failing appends and stores, restarts and
+// lost tails: what was acknowledged and committed is there, what was never
+// written is not.
+func TestCrashes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFixture(t)
+		epoch := int32(1)
+		f.rt.Elected(0, epoch)
+		// model is what the log says, by replaying it whole.
+		model := func() map[string]uint64 {
+			m := map[string]uint64{}
+			for _, b := range f.log.batches {
+				err := batch.Records(b, 0, func(r batch.Record) error {
+					rec, _, err := codec{}.Decode(r.Key, r.Value)
+					if rec.gone {
+						delete(m, rec.name)
+					} else {
+						m[rec.name] = rec.value
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return m
+		}
+		names := []string{"a", "b", "c"}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			name := rapid.SampledFrom(names).Draw(t, "name")
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0, 1, 2:
+				f.set(name, rapid.Uint64Range(1, 99).Draw(t, "value"))
+			case 3:
+				f.submit(event{delete: []string{name}})
+			case 4:
+				f.log.failIn, f.log.tear = rapid.IntRange(1, 3).Draw(t, "fail"), rapid.Bool().Draw(t, "tear")
+			case 5:
+				f.kv.failIn = rapid.IntRange(1, 3).Draw(t, "fail store")
+			case 6:
+				f.clock.Advance(reloadMax)
+			case 7:
+				f.log.held = rapid.Bool().Draw(t, "hold")
+				f.log.advance()
+			case 8:
+				// The process dies: the log may lose what was not committed.
+				f.log.waiters = nil
+				f.restart()
+				if rapid.Bool().Draw(t, "lose") {
+					f.log.loseTail(rapid.Int64Range(0, f.log.LogEndOffset()).Draw(t, "from"))
+				}
+				f.log.commit()
+				epoch++
+				f.rt.Elected(0, epoch)
+			default:
+				epoch++
+				f.rt.Elected(0, epoch)
+			}
+			f.log.failIn = max(f.log.failIn, 0)
+		}
+		f.log.failIn, f.kv.failIn = 0, 0
+		f.log.commit()
+		f.clock.Advance(reloadMax)
+		f.log.commit()
+		got := f.get(names...)
+		if !got.done || got.err != nil {
+			t.Fatalf("a read after all that: %v", got)
+		}
+		for i, name := range names {
+			if want := model()[name]; got.values[i] != want {
+				t.Fatalf("%s is %d, the log says %d", name, got.values[i], want)
+			}
+		}
+	})
+}
