@@ -1,0 +1,109 @@
+package api
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/coordinator/group"
+)
+
+// Groups coordinates the consumer groups whose partitions this broker leads.
+// Each method calls done exactly once, on any goroutine, maybe before it returns.
+type Groups interface {
+	// WhenServing calls done once the group's coordinator has loaded here, or
+	// with the reason why this broker is not it.
+	WhenServing(groupID string, done func(error))
+	JoinGroup(who group.Client, r *kmsg.JoinGroupRequest, done func(*kmsg.JoinGroupResponse))
+	SyncGroup(who group.Client, r *kmsg.SyncGroupRequest, done func(*kmsg.SyncGroupResponse))
+	Heartbeat(who group.Client, r *kmsg.HeartbeatRequest, done func(*kmsg.HeartbeatResponse))
+	LeaveGroup(who group.Client, r *kmsg.LeaveGroupRequest, done func(*kmsg.LeaveGroupResponse))
+	CommitOffsets(who group.Client, r *kmsg.OffsetCommitRequest, done func(*kmsg.OffsetCommitResponse))
+	FetchOffsets(r *kmsg.OffsetFetchRequestGroup, done func(*kmsg.OffsetFetchResponseGroup))
+	DeleteOffsets(who group.Client, r *kmsg.OffsetDeleteRequest, done func(*kmsg.OffsetDeleteResponse))
+	ListGroups(r *kmsg.ListGroupsRequest, done func(*kmsg.ListGroupsResponse))
+	DescribeGroup(groupID string, version int16, done func(*kmsg.DescribeGroupsResponseGroup))
+	DeleteGroup(groupID string, done func(*kmsg.DeleteGroupsResponseGroup))
+}
+
+// client is who sent the request, as groups show it.
+func (c *Call) client() group.Client {
+	return group.Client{ID: c.Header.ClientID, Host: c.ClientHost()}
+}
+
+func (h *Handlers) joinGroup(c *Call, req *kmsg.JoinGroupRequest, resp *kmsg.JoinGroupResponse) {
+	h.Groups.JoinGroup(c.client(), req, func(r *kmsg.JoinGroupResponse) {
+		h.guard(c, func() {
+			r.Version = resp.Version
+			*resp = *r
+			c.Reply()
+		})
+	})
+}
+
+func (h *Handlers) syncGroup(c *Call, req *kmsg.SyncGroupRequest, resp *kmsg.SyncGroupResponse) {
+	h.Groups.SyncGroup(c.client(), req, func(r *kmsg.SyncGroupResponse) {
+		h.guard(c, func() {
+			r.Version = resp.Version
+			*resp = *r
+			c.Reply()
+		})
+	})
+}
+
+func (h *Handlers) heartbeat(c *Call, req *kmsg.HeartbeatRequest, resp *kmsg.HeartbeatResponse) {
+	h.Groups.Heartbeat(c.client(), req, func(r *kmsg.HeartbeatResponse) {
+		h.guard(c, func() {
+			r.Version = resp.Version
+			*resp = *r
+			c.Reply()
+		})
+	})
+}
+
+func (h *Handlers) leaveGroup(c *Call, req *kmsg.LeaveGroupRequest, resp *kmsg.LeaveGroupResponse) {
+	h.Groups.LeaveGroup(c.client(), req, func(r *kmsg.LeaveGroupResponse) {
+		h.guard(c, func() {
+			r.Version = resp.Version
+			*resp = *r
+			c.Reply()
+		})
+	})
+}
+
+func (h *Handlers) listGroups(c *Call, req *kmsg.ListGroupsRequest, resp *kmsg.ListGroupsResponse) {
+	h.Groups.ListGroups(req, func(r *kmsg.ListGroupsResponse) {
+		h.guard(c, func() {
+			r.Version = resp.Version
+			*resp = *r
+			c.Reply()
+		})
+	})
+}
+
+func (h *Handlers) describeGroups(c *Call, req *kmsg.DescribeGroupsRequest, resp *kmsg.DescribeGroupsResponse) {
+	gather(len(req.Groups), func(i int, done func(*kmsg.DescribeGroupsResponseGroup)) {
+		h.Groups.DescribeGroup(req.Groups[i], req.Version, done)
+	}, func(groups []*kmsg.DescribeGroupsResponseGroup) {
+		h.guard(c, func() {
+			for _, g := range groups {
+				if req.IncludeAuthorizedOperations && g.ErrorCode == 0 {
+					g.AuthorizedOperations = authorizedGroup
+				}
+				resp.Groups = append(resp.Groups, *g)
+			}
+			c.Reply()
+		})
+	})
+}
+
+func (h *Handlers) deleteGroups(c *Call, req *kmsg.DeleteGroupsRequest, resp *kmsg.DeleteGroupsResponse) {
+	gather(len(req.Groups), func(i int, done func(*kmsg.DeleteGroupsResponseGroup)) {
+		h.Groups.DeleteGroup(req.Groups[i], done)
+	}, func(groups []*kmsg.DeleteGroupsResponseGroup) {
+		h.guard(c, func() {
+			for _, g := range groups {
+				resp.Groups = append(resp.Groups, *g)
+			}
+			c.Reply()
+		})
+	})
+}
