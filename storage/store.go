@@ -96,6 +96,7 @@ type Store struct {
 	// maintenance is held (its one slot filled) while checkpoints are written.
 	maintenance chan struct{}
 	work        sync.WaitGroup
+	spawn       func(func()) // starts a goroutine; tests run the work in their own order
 	recovering  recoveryQueue
 
 	mu      sync.Mutex
@@ -123,6 +124,7 @@ func Open(env Env, dir string, cfg StoreConfig) (*Store, error) {
 	s := &Store{
 		env: env, dir: dir, cfg: cfg, previousEpoch: -1,
 		maintenance: make(chan struct{}, 1),
+		spawn:       func(f func()) { go f() },
 		logs:        map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
 		folders: map[string]struct{}{},
 	}
@@ -372,9 +374,9 @@ func (s *Store) goWork(f func()) bool {
 		return false
 	}
 	s.work.Add(1)
-	go func() {
+	s.spawn(func() {
 		defer s.work.Done()
 		f()
-	}()
+	})
 	return true
 }
