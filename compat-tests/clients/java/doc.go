@@ -1,0 +1,2 @@
+// Package java is the row of Apache Kafka's own Java clients in docs/compat.md.
+package java
