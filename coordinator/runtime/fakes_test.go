@@ -73,9 +73,13 @@ func (l *memLog) Read(offset int64, maxBytes int) ([]byte, error) {
 	l.reads++
 	var out []byte
 	for _, b := range l.batches {
-		if b.LastOffset() >= offset && (len(out) == 0 || len(out)+len(b) <= maxBytes) {
-			out = append(out, b...)
+		if b.LastOffset() < offset {
+			continue
 		}
+		if first := len(out) == 0; !first && len(out)+len(b) > maxBytes {
+			return append(out, b[:maxBytes-len(out)]...), l.readErr
+		}
+		out = append(out, b...)
 	}
 	return out, l.readErr
 }

@@ -153,6 +153,9 @@ func (in *instance[E, R, A]) replay(from int64) error {
 			if v, data, err = batch.Next(data); err == nil {
 				err = in.replayBatch(v)
 			}
+			if errors.Is(err, batch.ErrTruncated) && in.appended > before {
+				break // the read was cut at its size
+			}
 			if err != nil {
 				return fmt.Errorf("replay %s at %d: %w", in.s.name(), in.appended, err)
 			}

@@ -17,8 +17,8 @@ type Log interface {
 	// EndOffsetForEpoch is the newest leader epoch of the log that is not newer
 	// than the given one, and where it ends; -1 when there is none.
 	EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOffset int64)
-	// Read returns whole batches, at least one, up to the log's end. The first
-	// may begin before the offset.
+	// Read returns batches, at least one, up to the log's end. The first may begin
+	// before the offset, one that is not the first may be cut.
 	Read(offset int64, maxBytes int) ([]byte, error)
 	// Writable is why no append would succeed now (the partition is offline, the
 	// disk is full, too few replicas are in sync), nil when one should.

@@ -277,6 +277,27 @@ func TestCorruptLogIsNotServed(t *testing.T) {
 	f.want(f.get("a"), "[1]")
 }
 
+// A log that is longer than one read is read in several, whose last batches may
+// be cut.
+func TestLongLog(t *testing.T) {
+	f := newFixture(t)
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%d-%s", i, strings.Repeat("x", 1000))
+	}
+	f.rt.Elected(0, 1)
+	for range 5 {
+		f.want(f.submit(event{set: names[:300], value: 1}), "[]")
+	}
+	f.want(f.submit(event{set: names[300:], value: 2}), "[]")
+	f.kv.m = map[string][]byte{}
+	f.rt.Elected(0, 2)
+	f.want(f.get(names[0], names[299], names[300], names[999]), "[1 1 2 2]")
+	if f.log.reads < 2 {
+		t.Errorf("%d reads", f.log.reads)
+	}
+}
+
 func TestConcurrentUse(t *testing.T) {
 	f := newFixture(t)
 	f.rt.o.Go = func(work func()) { go work() }
