@@ -8,6 +8,17 @@ func (s *Server) RequestBytes() int64  { return s.budget.usedBytes.Load() }
 func (s *Server) RequestWaiters() int  { return s.budget.waiting() }
 func (s *Server) ResponseBytes() int64 { return s.outHeapBytes.Load() }
 
+// Quiet says that no reader, writer or executor is at work.
+func (s *Server) Quiet() bool {
+	quiet := true
+	s.eachConn(func(c *Conn) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		quiet = quiet && !c.inTurn.Load() && !c.out.writing && !c.execRunning
+	})
+	return quiet
+}
+
 func (s *Server) SetGateways(addrs ...netip.Addr) {
 	s.gateways.read = func() []netip.Addr { return addrs }
 }

@@ -275,23 +275,30 @@ func start(t testing.TB, o network.Options) *fixture {
 		defer cancel()
 		_ = f.Shutdown(ctx) // connections that are still open are cut
 		f.eventually("everything is given back", func() bool {
-			return f.Connections() == 0 && f.ResponseBytes() == 0 && (f.h == nil || f.h.regions.Load() == 0)
+			f.dropHeld()
+			return f.Connections() == 0 && f.ResponseBytes() == 0 && f.RequestBytes() == 0 && (f.h == nil || f.h.regions.Load() == 0)
 		})
 		if f.h != nil {
 			f.h.finishes.Wait()
-			close(f.h.held)
-			for r := range f.h.held {
-				r.NoResponse()
-			}
 			if n := f.h.badOnce.Load(); n > 0 {
 				t.Errorf("%d regions were released twice", n)
 			}
 		}
-		if n := f.RequestBytes(); n != 0 {
-			t.Errorf("%d bytes of request memory were not given back", n)
-		}
 	})
 	return f
+}
+
+// dropHeld ends the requests that a test has not.
+func (f *fixture) dropHeld() {
+	for f.h != nil && len(f.h.held) > 0 {
+		(<-f.h.held).NoResponse()
+	}
+}
+
+// settled waits until nothing is being served or sent.
+func (f *fixture) settled() {
+	f.t.Helper()
+	f.eventually("nothing is under way", func() bool { return f.ResponseBytes() == 0 && f.Quiet() })
 }
 
 func (f *fixture) dial() client {

@@ -148,9 +148,11 @@ func (c *Conn) countOutLocked(items []outItem) {
 		heap += items[i].heapBytes()
 		total += items[i].sizeBytes()
 	}
-	if c.pendingOut.Add(int64(total)) == int64(total) {
-		c.lastOutMs.Store(c.srv.nowMs()) // the time of no progress starts now
+	if c.pendingOut.Load() == 0 {
+		// The time without progress starts now; before the count, for the sweep.
+		c.lastOutMs.Store(c.srv.nowMs())
 	}
+	c.pendingOut.Add(int64(total))
 	c.addHeapLocked(heap)
 }
 

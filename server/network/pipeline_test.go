@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -19,11 +20,11 @@ import (
 // tear frames and read slowly.
 func TestResponsesComeInOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {
-		var slow bool
-		o.Pressure = func() bool { return slow }
+		var slow atomic.Bool
+		o.Pressure = slow.Load
 		f := start(t, o)
 		for seed := range uint64(6) {
-			slow = seed == 5 // everything through the executor
+			slow.Store(seed == 5) // everything through the executor
 			var g errgroup.Group
 			for i := range uint64(4) {
 				c := f.dial()

@@ -55,6 +55,7 @@ type Server struct {
 	handler  Handler
 	limits   Limits
 	clock    clock.Clock
+	started  time.Time
 	log      *slog.Logger
 	metrics  *metrics
 	budget   budget
@@ -110,7 +111,7 @@ func New(o Options) *Server {
 	}
 	invariant.That(o.Handler != nil, "network.New without a handler")
 	s := &Server{
-		opts: o, handler: o.Handler, limits: o.Limits.withDefaults(), clock: o.Clock, log: o.Log, pressure: o.Pressure,
+		opts: o, handler: o.Handler, limits: o.Limits.withDefaults(), clock: o.Clock, started: o.Clock.Now(), log: o.Log, pressure: o.Pressure,
 		stopping: make(chan struct{}), room: make(chan struct{}),
 		conns: map[*Conn]struct{}{}, perIP: map[netip.Addr]int{}, logUntil: map[string]time.Time{},
 	}
@@ -248,9 +249,9 @@ func (s *Server) admit(nc net.Conn, l *listener, e engine) {
 			return
 		case s.limits.perIP(ip) <= s.perIP[ip]:
 			s.mu.Unlock()
-			nc.Close()
 			s.metrics.refused.With("per_ip").Inc()
 			s.logRarely("per_ip", "refused a connection beyond max.connections.per.ip", "peer", c.peer(), "listener", l.name)
+			nc.Close()
 			return
 		case len(s.conns) < s.limits.MaxConnections:
 			s.conns[c] = struct{}{}
@@ -377,7 +378,9 @@ func (s *Server) eachConn(f func(*Conn)) {
 	}
 }
 
-func (s *Server) nowMs() int64 { return s.clock.Now().UnixMilli() }
+// nowMs is the time for the sweep. It does not jump when the system's time is set,
+// and stands while the machine sleeps.
+func (s *Server) nowMs() int64 { return s.clock.Now().Sub(s.started).Milliseconds() + 1 }
 
 // logRarely writes a warning at most once in ten seconds for each key, because a
 // client can cause these at any rate.

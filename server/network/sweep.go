@@ -46,7 +46,7 @@ func (s *Server) sweep() {
 func (s *Server) judge(c *Conn, nowMs int64, starved bool) {
 	progress := c.bytesIn.Load() - c.sweptBytes
 	c.sweptBytes += progress
-	busy := c.outstanding.Load() > 0 || c.queued.Load() > 0
+	busy := c.inTurn.Load() || c.outstanding.Load() > 0 || c.queued.Load() > 0
 	if c.pendingOut.Load() > 0 {
 		if stalled := nowMs - c.lastOutMs.Load(); stalled > s.limits.MaxStall.Milliseconds() {
 			s.log.Warn("closing connection", "peer", c.peer(), "listener", c.listener.name,

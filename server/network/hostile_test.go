@@ -1,0 +1,299 @@
+package network_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/server/network"
+)
+
+func TestBadFramesCloseTheConnectionWithOneLine(t *testing.T) {
+	cases := []struct{ name, bytes, log string }{
+		{"negative", "\xff\xff\xff\xff", "invalid request length -1"},
+		{"zero", "\x00\x00\x00\x00", "invalid request length 0"},
+		{"shorter than a header", "\x00\x00\x00\x07abcdefg", "invalid request length 7"},
+		{"beyond the limit", "\x06\x40\x00\x01", "request of 104857601 bytes is larger than the limit of 104857600"},
+		{"beyond the API's limit", "\x00\x00\x03\xe9\x00\x0b\x00\x00\x00\x00\x00\x00", "request of 1001 bytes is larger than the limit of 1000"},
+		{"HTTP", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "the peer speaks HTTP"},
+		{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01", "the peer speaks TLS"},
+		{"garbage", strings.Repeat("\x80garbage", 10_000), "invalid request length"},
+	}
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		for _, tc := range cases {
+			f := start(t, o)
+			other := f.dial()
+			other.ping(1)
+			c := f.dial()
+			c.send(append(request(keyEcho, 1, nil), tc.bytes...))
+			if corr, _ := c.receive(); corr != 1 {
+				t.Errorf("%s: the request before was not answered", tc.name)
+			}
+			c.wantClosed()
+			log := f.log.String()
+			if strings.Count(log, "\n") != 1 || !strings.Contains(log, tc.log) || !strings.Contains(log, c.LocalAddr().String()) {
+				t.Errorf("%s: log: %s", tc.name, log)
+			}
+			if n := f.h.served.Load(); n != 2 {
+				t.Errorf("%s: %d requests were served", tc.name, n)
+			}
+			other.ping(2)
+		}
+	})
+}
+
+func TestLargestFrameIsServed(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		o.Limits.RequestMaxBytes = 20 << 20
+		f := start(t, o)
+		c := f.dial()
+		payload := bytes.Repeat([]byte("barnabas"), (20<<20-8)/8)
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := c.Write(request(keyEcho, 1, payload))
+			return err
+		})
+		if _, got := c.receive(); !bytes.Equal(got, payload) {
+			t.Errorf("got %d bytes", len(got))
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestAnnouncedLengthCostsNothing has many connections announce the largest frame
+// and send little of it.
+func TestAnnouncedLengthCostsNothing(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		f := start(t, o)
+		const conns, sent = 200, 3000
+		head := binary.BigEndian.AppendUint32(nil, 100<<20)
+		for range conns {
+			f.dial().send(append(head, make([]byte, sent)...))
+		}
+		f.eventually("all bytes are held", func() bool { return f.RequestBytes() >= conns*sent })
+		if got := f.RequestBytes(); got > conns*4*(sent+8) {
+			t.Errorf("%d bytes are held for %d", got, conns*sent)
+		}
+		f.dial().ping(1)
+	})
+}
+
+// TestBudgetBoundsAllFrames fills the memory budget with partial frames. Memory
+// stays within the budget and one frame, small requests are served meanwhile, and
+// in the end every frame is.
+func TestBudgetBoundsAllFrames(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		const budget, frame, conns = 8 << 20, 3 << 20, 12
+		o.Limits = network.Limits{QueuedBytes: budget, RequestMaxBytes: frame}
+		f := start(t, o)
+		payload := make([]byte, frame-8)
+		// What is read beyond the budget: the pieces that loops had in hand.
+		const bound = budget + frame + frame/4 + conns*64<<10
+		var peak atomic.Int64
+		f.h.serve = func(*network.Request) {
+			for now := f.RequestBytes(); now > peak.Load(); {
+				peak.Store(now)
+			}
+		}
+		var g errgroup.Group
+		clients, begun := make([]client, conns), make([]chan struct{}, conns)
+		for i := range clients {
+			clients[i] = f.dial()
+			begun[i] = make(chan struct{})
+			g.Go(func() error {
+				defer close(begun[i])
+				_, err := clients[i].Write(request(keySilent, i, payload)[:2<<20])
+				return err
+			})
+		}
+		f.eventually("connections wait for memory", func() bool { return f.RequestWaiters() >= conns/2 })
+		if got := f.RequestBytes(); got > bound {
+			t.Errorf("%d bytes are held, %d are allowed", got, bound)
+		}
+		f.dial().ping(1)
+		served := f.h.served.Load()
+		for i := range clients {
+			g.Go(func() error {
+				<-begun[i] // the first part may still be on its way
+				_, err := clients[i].Write(request(keySilent, i, payload)[2<<20:])
+				return err
+			})
+		}
+		f.eventually("all frames are served", func() bool { return f.h.served.Load() == served+conns })
+		if peak.Load() > bound {
+			t.Errorf("%d bytes were held, %d are allowed", peak.Load(), bound)
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range clients {
+			c.ping(1)
+		}
+	})
+}
+
+// TestStarvingFrameIsCut has a client hold memory that others wait for.
+func TestStarvingFrameIsCut(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		now := clock.NewManual(time.Unix(1e9, 0))
+		o.Clock = now
+		o.Limits = network.Limits{QueuedBytes: 2 << 20, RequestMaxBytes: 4 << 20}
+		f := start(t, o)
+		stalled := f.dial()
+		stalled.send(request(keyEcho, 1, make([]byte, 4<<20-8))[:2<<20])
+		f.eventually("half of the frame is there", func() bool { return f.RequestBytes() >= 2<<20 })
+		waiting := f.dial()
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := waiting.Write(request(keySilent, 1, make([]byte, 3<<20)))
+			return err
+		})
+		f.eventually("the other waits", func() bool { return f.RequestWaiters() == 1 })
+		now.Advance(9 * time.Second)
+		if n := f.Connections(); n != 2 {
+			t.Fatalf("%d connections before the time is up", n)
+		}
+		now.Advance(12 * time.Second)
+		stalled.wantClosed()
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		waiting.ping(2)
+		if log := f.log.String(); !strings.Contains(log, "other requests wait for the memory") {
+			t.Errorf("log: %s", log)
+		}
+	})
+}
+
+// TestUnreadResponsesAreBounded has a client ask for gigabytes and read nothing.
+func TestUnreadResponsesAreBounded(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		f := start(t, o)
+		greedy, other := f.dial(), f.dial()
+		var g errgroup.Group
+		g.Go(func() error {
+			for corr := range 1000 {
+				if _, err := greedy.Write(request([]int{keyLarge, keyRegion, keyMappedRegion}[corr%3], corr, nil)); err != nil {
+					return nil // cut at the end of the test
+				}
+			}
+			return nil
+		})
+		f.eventually("responses wait", func() bool { return f.ResponseBytes() > 0 })
+		for corr := range 200 {
+			other.ping(corr)
+		}
+		if got := f.ResponseBytes(); got > network.PendingOutMax+largeBytes {
+			t.Errorf("%d bytes of responses are held", got)
+		}
+		if n := f.h.served.Load(); n > 250 {
+			t.Errorf("%d requests were served for a client that reads nothing", n)
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if m.HeapAlloc > 200<<20 {
+			t.Errorf("the heap has %d MiB", m.HeapAlloc>>20)
+		}
+		// It can still have all of it.
+		for want := range 30 {
+			if corr, payload := greedy.receive(); corr != want || len(payload) != largeBytes {
+				t.Fatalf("response %d with %d bytes", corr, len(payload))
+			}
+		}
+		greedy.Close()
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestAllUnreadResponsesAreBounded has many clients leave one large response each.
+func TestAllUnreadResponsesAreBounded(t *testing.T) {
+	o := network.Options{Limits: network.Limits{QueuedBytes: 20 << 20}}
+	f := start(t, o)
+	for i := range 60 {
+		c := f.dial()
+		for corr := range 4 { // more than the sockets take
+			c.send(request(keyLarge, 100*i+corr, nil))
+		}
+		if got := f.ResponseBytes(); got > 20<<20+4*largeBytes {
+			t.Fatalf("%d bytes of responses are held", got)
+		}
+	}
+	f.eventually("a slow reader is cut", func() bool { return strings.Contains(f.log.String(), "wait for slow readers") })
+	f.dial().ping(1)
+}
+
+func TestConnectionLimits(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		o.Limits = network.Limits{MaxConnectionsPerIP: 2}
+		f := start(t, o)
+		a, b := f.dial(), f.dial()
+		a.ping(1)
+		b.ping(1)
+		f.dial().wantClosed()
+		if log := f.log.String(); !strings.Contains(log, "max.connections.per.ip") {
+			t.Errorf("log: %s", log)
+		}
+		a.Close()
+		f.eventually("the connection is gone", func() bool { return f.Connections() == 1 })
+		f.dial().ping(1)
+
+		o.Limits = network.Limits{MaxConnectionsPerIP: 1, PerIPOverrides: map[netip.Addr]int{netip.MustParseAddr("127.0.0.1"): 3}}
+		f = start(t, o)
+		for range 3 {
+			f.dial().ping(1)
+		}
+		f.dial().wantClosed()
+	})
+}
+
+func TestMaxConnectionsMakesNewOnesWait(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		o.Limits = network.Limits{MaxConnections: 2}
+		f := start(t, o)
+		a, b := f.dial(), f.dial()
+		a.ping(1)
+		b.ping(1)
+		late := f.dial()
+		late.send(request(keyEcho, 7, nil))
+		f.eventually("it waits", func() bool { return strings.Contains(f.log.String(), "at max.connections") })
+		if n := f.Connections(); n != 2 {
+			t.Errorf("%d connections", n)
+		}
+		b.ping(2)
+		a.Close()
+		if corr, _ := late.receive(); corr != 7 {
+			t.Errorf("response %d", corr)
+		}
+	})
+}
+
+func TestClipConnections(t *testing.T) {
+	for _, tc := range []struct {
+		max      int
+		nofile   uint64
+		reserved int
+		want     int
+	}{
+		{0, 1024, 300, 724}, {100, 1024, 300, 100}, {1 << 30, 1024, 300, 724}, {0, 100, 300, 16},
+		{10, 100, 300, 10}, {0, 1 << 62, 0, 1<<31 - 1},
+	} {
+		if got := network.ClipConnections(tc.max, tc.nofile, tc.reserved); got != tc.want {
+			t.Errorf("ClipConnections(%d, %d, %d) = %d, want %d", tc.max, tc.nofile, tc.reserved, got, tc.want)
+		}
+	}
+	if n, err := network.RaiseNoFile(); err != nil || n < 16 {
+		t.Errorf("RaiseNoFile: %d, %v", n, err)
+	}
+}
