@@ -35,8 +35,12 @@ func (c *Call) Reply() {
 	if !c.row.Hot {
 		c.h.metrics.countErrors(c.row, c.resp)
 	}
-	c.ReplyFrame(network.Response{Segs: []network.Seg{{Bytes: protocol.AppendResponse(nil, c.Header, c.resp)}}})
+	frame := protocol.AppendResponse(make([]byte, 0, replyBytes), c.Header, c.resp)
+	c.ReplyFrame(network.Response{Segs: []network.Seg{{Bytes: frame}}})
 }
+
+// replyBytes holds most responses without growing.
+const replyBytes = 256
 
 // ReplyFrame sends a response that the handler has encoded itself.
 func (c *Call) ReplyFrame(r network.Response) {

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/binary"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -13,17 +12,33 @@ import (
 )
 
 // Dispatcher takes frames from the network to the handlers of Table. It
-// implements network.Handler and has no state of its own.
+// implements network.Handler.
 type Dispatcher struct {
 	h    *Handlers
 	rows [kmsg.MaxKey + 1]*API
+	// large admits one request at a time of those that decode to more than
+	// largeDecoded, so that many connections that each send the worst frame do
+	// not add up. It is held until Serve returns, which waits for nobody else's
+	// request.
+	large chan struct{}
 }
+
+// What a request may become when it is decoded. Honest requests become up to
+// about 30 times their size (lists of one-letter topics); what becomes more is
+// made of tagged fields that no client sends.
+const (
+	decodedMax      = 128 << 20
+	decodedFactor   = 40
+	decodedSlack    = 64 << 10
+	largeDecoded    = 1 << 20
+	largeConcurrent = 1
+)
 
 // NewDispatcher serves Table with h, which must not change any more.
 func NewDispatcher(h *Handlers, registry *telemetry.Registry) *Dispatcher {
 	h.table = Table
 	h.metrics = newMetrics(registry, Table)
-	d := &Dispatcher{h: h}
+	d := &Dispatcher{h: h, large: make(chan struct{}, largeConcurrent)}
 	for i := range h.table {
 		d.rows[h.table[i].Key] = &h.table[i]
 	}
@@ -80,7 +95,6 @@ func sessionOf(c *network.Conn) *session {
 
 // Serve decodes a request and calls its handler.
 func (d *Dispatcher) Serve(r *network.Request) {
-	defer d.recoverPanic(r)
 	c := &Call{Net: r, h: d.h, start: d.h.Clock.Now(), requestBytes: len(r.Frame)}
 	if len(r.Frame) < protocol.HeadSize {
 		r.Hangup("the frame is shorter than a request header")
@@ -105,20 +119,22 @@ func (d *Dispatcher) Serve(r *network.Request) {
 		d.h.unknownApiVersions(c)
 		return
 	}
-	r.Charge(protocol.DecodedBytes(h, body))
+	need := protocol.DecodedBytes(h, body)
+	if need > decodedMax || need > decodedSlack+decodedFactor*len(body) {
+		r.Hangup(fmt.Sprintf("%s version %d: %d bytes would become %d when decoded", c.row.Name, version, len(body), need))
+		return
+	}
+	if r.State == nil { // else it is served again, and was charged before
+		r.Charge(need)
+	}
+	if need > largeDecoded && !r.OnLoop() {
+		d.large <- struct{}{}
+		defer func() { <-d.large }()
+	}
 	req := c.row.newRequest()
 	if err := protocol.DecodeInto(req, h, body); err != nil {
 		r.Hangup(err.Error())
 		return
 	}
 	c.row.serve(d.h, c, req)
-}
-
-// recoverPanic keeps a mistake in one handler from ending the broker: the
-// client sees a closed connection, the log the stack.
-func (d *Dispatcher) recoverPanic(r *network.Request) {
-	if p := recover(); p != nil {
-		d.h.Log.Error("a handler panicked", "panic", p, "peer", r.Conn.RemoteAddr().String(), "stack", string(debug.Stack()))
-		r.Hangup("internal error")
-	}
 }

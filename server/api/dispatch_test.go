@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"strings"
@@ -129,5 +130,37 @@ func TestErrorCodesAreFoundWhereverTheyAre(t *testing.T) {
 		if counts[code] != want {
 			t.Errorf("code %d was counted %d times, want %d", code, counts[code], want)
 		}
+	}
+}
+
+// TestTagBombs sends a frame whose tagged fields would take fifty times its
+// size, and one that would be large but honest.
+func TestTagBombs(t *testing.T) {
+	b := newTestBroker(t, nil)
+	req := metadataOf()
+	for range 20_000 {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr("")
+		topic.UnknownTags.Set(5, nil)
+		req.Topics = append(req.Topics, topic)
+	}
+	req.SetVersion(9)
+	f := kmsg.NewRequestFormatter()
+	c := b.dial("client")
+	c.send(f.AppendRequest(nil, req, 1)[4:])
+	if frame := c.receive(); frame != nil {
+		t.Errorf("answered %d bytes", len(frame))
+	}
+	if !strings.Contains(b.log.String(), "when decoded") {
+		t.Errorf("log:\n%s", b.log.String())
+	}
+	many := metadataOf()
+	for i := range 20_000 {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr(fmt.Sprint(i))
+		many.Topics = append(many.Topics, topic)
+	}
+	if resp := askAs[*kmsg.MetadataResponse](b.dial("client"), 12, many); len(resp.Topics) != 20_000 {
+		t.Errorf("%d topics", len(resp.Topics))
 	}
 }

@@ -17,6 +17,11 @@ func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.Metad
 		c.Reply()
 		return
 	}
+	if c.Net.OnLoop() && m.rows(h.Image()) > inlineRows {
+		c.Net.State = requeued{}
+		c.Net.Requeue()
+		return
+	}
 	missing := m.missing(h.Image())
 	if len(missing) == 0 || !h.AutoCreate() || !m.allowsCreation() {
 		m.fill(h.Image())
@@ -30,6 +35,13 @@ func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.Metad
 		})
 	})
 }
+
+// inlineRows is how many partitions may be listed on an event loop: some tens of
+// microseconds of work.
+const inlineRows = 500
+
+// requeued marks a request that has moved to the executor.
+type requeued struct{}
 
 type metadataCall struct {
 	h    *Handlers
@@ -145,6 +157,25 @@ func (m *metadataCall) wanted(img *metadata.Image) int {
 		return img.TopicCount()
 	}
 	return len(m.names) + len(m.ids)
+}
+
+// rows is about how many rows the response will have.
+func (m *metadataCall) rows(img *metadata.Image) int {
+	if m.all {
+		return img.TopicCount() + img.PartitionCount()
+	}
+	n := len(m.names) + len(m.ids)
+	for _, name := range m.names {
+		if t, ok := img.Topic(name); ok {
+			n += len(t.Partitions)
+		}
+	}
+	for _, id := range m.ids {
+		if t, ok := img.TopicByID(id); ok {
+			n += len(t.Partitions)
+		}
+	}
+	return n
 }
 
 func (m *metadataCall) newTopic(name string) kmsg.MetadataResponseTopic {

@@ -67,7 +67,7 @@ var Table = []API{
 	rowOf(0, true, (*Handlers).offsetDelete),
 	rowOf(0, true, (*Handlers).describeCluster),
 	rowOf(0, false, (*Handlers).listConfigResources),
-	rowOf(0, true, (*Handlers).describeTopicPartitions),
+	rowOf(0, false, (*Handlers).describeTopicPartitions),
 }
 
 // rowOf makes a row from a handler; key and types come from the request type.
