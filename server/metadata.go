@@ -1,0 +1,97 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/cluster/controller"
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/cluster/quorum"
+	"github.com/barnabas-mq/barnabas/server/api"
+	"github.com/barnabas-mq/barnabas/server/config"
+)
+
+// features are the highest levels that this version serves.
+func features() map[string]int16 {
+	levels := map[string]int16{}
+	for _, f := range api.Features {
+		if f.Max > 0 {
+			levels[f.Name] = f.Max
+		}
+	}
+	return levels
+}
+
+// openMetadata replays the metadata log and begins to decide.
+func (n *Node) openMetadata() error {
+	snap := n.live.Snapshot()
+	n.driver = controller.New(controller.Options{
+		NodeID: n.id, ClusterID: n.ident.ClusterID, Rand: n.env.newRand(), Log: n.env.Log,
+		Config: controller.Config{
+			NumPartitions:         config.NumPartitions.Get(snap),
+			ReplicationFactor:     int16(config.DefaultReplicationFactor.Get(snap)),
+			TopicDeletionDisabled: !config.DeleteTopicEnable.Get(snap),
+			Features:              features(),
+			Checker:               config.NewChecker(n.static),
+			DescribeTopic:         n.describeTopic,
+		},
+	})
+	var err error
+	n.quorum, err = quorum.Open(quorum.Options{ID: n.ident.QuorumID, DB: n.db, Machine: n.driver, Log: n.env.Log})
+	if err != nil {
+		return err
+	}
+	n.driver.Start(n.quorum)
+	n.onClose("metadata log", func(context.Context) error {
+		n.driver.Close()
+		n.quorum.Close()
+		return nil
+	})
+	n.images = metadata.NewStore(metadata.New(n.ident.ClusterID))
+	return nil
+}
+
+// describeTopic is a topic's configuration as CreateTopics echoes it.
+func (n *Node) describeTopic(overrides map[string]string) []controller.ConfigEntry {
+	entries := n.live.Snapshot().DescribeTopic(overrides)
+	list := make([]controller.ConfigEntry, len(entries))
+	for i, e := range entries {
+		list[i] = controller.ConfigEntry{Name: e.Name, Value: e.Value, ReadOnly: e.ReadOnly, Sensitive: e.Sensitive, Source: int8(e.Source)}
+	}
+	return list
+}
+
+// register makes this broker a member of the cluster, then lets everyone follow
+// the metadata. It registers first, so that its partitions start in the leader
+// epoch of this start.
+func (n *Node) register() error {
+	n.incarnate = n.env.newID()
+	req := kmsg.NewPtrBrokerRegistrationRequest()
+	req.BrokerID, req.ClusterID, req.IncarnationID = n.id, n.ident.ClusterID, n.incarnate
+	if rack := config.BrokerRack.Get(n.live.Snapshot()); rack != "" {
+		req.Rack = &rack
+	}
+	for _, l := range n.static.Listeners() {
+		e := kmsg.NewBrokerRegistrationRequestListener()
+		e.Name, e.Host, e.Port, e.SecurityProtocol = l.Name, l.AdvertisedHost, uint16(l.AdvertisedPort), protocolNumber(l.Protocol)
+		req.Listeners = append(req.Listeners, e)
+	}
+	outcome := make(chan error, 1)
+	n.driver.Handle(req, func(resp kmsg.Response, err error) {
+		if r, ok := resp.(*kmsg.BrokerRegistrationResponse); ok && err == nil {
+			err = kerr.ErrorForCode(r.ErrorCode)
+			n.epoch.Store(r.BrokerEpoch)
+		}
+		outcome <- err
+	})
+	if err := <-outcome; err != nil {
+		return fmt.Errorf("register broker %s: %w", strconv.Itoa(int(n.id)), err)
+	}
+	n.store.SetBrokerEpoch(n.epoch.Load())
+	n.driver.Subscribe(n.live, n.replicas, n.images)
+	return nil
+}

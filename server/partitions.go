@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/cluster/replica"
+	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/coordinator/runtime"
+	"github.com/barnabas-mq/barnabas/internal/park"
+)
+
+const (
+	// waitWorkers run requests whose wait is over; they wait for no disk but the
+	// page cache.
+	waitWorkers = 16
+	// readWorkers run fetches that may have to wait for the disk.
+	readWorkers = 16
+)
+
+// openPartitions makes what serves partitions and groups. Both are empty until
+// they hear of an image.
+func (n *Node) openPartitions() error {
+	n.waits, n.reads = park.NewPool(n.env.Clock, waitWorkers), park.NewPool(n.env.Clock, readWorkers)
+	n.replicas = replica.NewManager(replica.Options{
+		NodeID: n.id, Store: replica.StoreOf(n.store), Clock: n.env.Clock, Log: n.env.Log,
+		Pool: n.waits, TopicConfig: n.topicConfig,
+	}, replica.Hooks{Elected: n.elected, Resigned: n.resigned, TopicsDeleted: n.topicsDeleted})
+	n.groups = group.NewCoordinator(group.Options{
+		Config: n.live.Snapshot().GroupConfig(),
+		Open: func(partition int32) (runtime.Log, error) {
+			return n.replicas.CoordinatorLog(group.Topic, partition)
+		},
+		KV: n.db, Clock: n.env.Clock, Log: n.env.Log, NewID: n.newMemberID,
+		Partitions: n.offsetsPartitions,
+	})
+	n.onClose("coordinators and waits", func(context.Context) error {
+		n.groups.Close()
+		n.waits.Drain()
+		n.reads.Drain()
+		n.waits.WaitIdle()
+		n.reads.WaitIdle()
+		return nil
+	})
+	return nil
+}
+
+// topicConfig is what a topic's configuration in img means to its partitions.
+func (n *Node) topicConfig(img *metadata.Image, topic string) replica.TopicConfig {
+	t := n.live.Topic(img, topic)
+	return replica.TopicConfig{Log: t.Log, Batch: t.Batch, MinInSyncReplicas: int(t.MinInsyncReplicas)}
+}
+
+func (n *Node) elected(topic string, partition, leaderEpoch int32) {
+	if topic == group.Topic {
+		n.groups.OnElected(partition, leaderEpoch)
+	}
+}
+
+func (n *Node) resigned(topic string, partition, leaderEpoch int32) {
+	if topic == group.Topic {
+		n.groups.OnResigned(partition, leaderEpoch)
+	}
+}
+
+func (n *Node) topicsDeleted(topics []*metadata.Topic) {
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.Name
+	}
+	n.groups.OnTopicsDeleted(names)
+}
+
+// offsetsPartitions is how many partitions the groups' topic has, 0 while there
+// is none.
+func (n *Node) offsetsPartitions() int32 {
+	t, ok := n.images.Current().Topic(group.Topic)
+	if !ok {
+		return 0
+	}
+	return int32(len(t.Partitions))
+}
+
+// newMemberID is the random part of a group member's id.
+func (n *Node) newMemberID() string {
+	id := n.env.newID()
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
