@@ -92,7 +92,7 @@ func topicCreate(c *cli.Context) error {
 		for _, r := range responses.Sorted() {
 			switch {
 			case r.Err == nil:
-				made.add(r.Topic, r.NumPartitions, r.ReplicationFactor, r.ID)
+				made.add(r.Topic, r.NumPartitions, r.ReplicationFactor, topicID(r.ID))
 			case c.Bool("if-not-exists") && kadmCode(r.Err) == "TOPIC_ALREADY_EXISTS":
 				made.add(r.Topic, "-", "-", "exists already")
 			default:
@@ -127,7 +127,7 @@ func topicList(c *cli.Context) error {
 		rows := []row{}
 		t := newTable("TOPIC", "PARTITIONS", "REPLICAS")
 		for _, d := range details.Sorted() {
-			rows = append(rows, row{d.Topic, len(d.Partitions), d.Partitions.NumReplicas(), d.ID.String()})
+			rows = append(rows, row{d.Topic, len(d.Partitions), d.Partitions.NumReplicas(), topicID(d.ID)})
 			t.add(d.Topic, len(d.Partitions), d.Partitions.NumReplicas())
 		}
 		return show(c, rows, func(w io.Writer) error {

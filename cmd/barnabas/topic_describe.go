@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 
@@ -77,7 +78,7 @@ func describeTopics(ctx context.Context, adm *kadm.Client, topics []string) ([]t
 	}
 	var views []topicView
 	for _, d := range details.Sorted() {
-		v := topicView{Topic: d.Topic, ID: d.ID.String(), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
+		v := topicView{Topic: d.Topic, ID: topicID(d.ID), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
 		for _, p := range d.Partitions.Sorted() {
 			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: p.Replicas, ISR: p.ISR, StartOffset: -1, EndOffset: -1}
 			if o, ok := starts.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
@@ -142,3 +143,6 @@ func sizeOf(all kadm.DescribedAllLogDirs, topic string, partition int32) int64 {
 	}
 	return sum
 }
+
+// topicID is a topic's id as Kafka's tools print it.
+func topicID(id kadm.TopicID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
