@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"barnabas": main})
+}
+
+// TestScripts runs testdata/script: the command line as people use it.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exit2": exit2},
+		Setup: func(env *testscript.Env) error {
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			env.Setenv("PORT", strconv.Itoa(port))
+			env.Setenv("BARNABAS_BROKER", "localhost:"+strconv.Itoa(port))
+			env.Setenv("TMPDIR", env.WorkDir)
+			return nil
+		},
+	})
+}
+
+// exit2 runs a command that must end with exit code 2.
+func exit2(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: exit2 command...")
+	}
+	err := ts.Exec(args[0], args[1:]...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
+		ts.Fatalf("%v: got %v, want exit code %d", args, err, exitUsage)
+	}
+}
+
+// freePort is a port on which nobody listens.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// Every command has a place in the list, a name and words.
+func TestCommands(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range commands() {
+		if seen[c.Name] || c.Usage == "" || (c.Action == nil && len(c.Subcommands) == 0) {
+			t.Errorf("command %q: twice, without words or without an action", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	if code := run([]string{"barnabas", "version"}, os.Stdin, discard{}, discard{}); code != exitOK {
+		t.Errorf("version exits with %d", code)
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
