@@ -119,7 +119,29 @@ func (l *Log) syncFailed(err error) error {
 		return ErrClosed
 	}
 	l.fail(fmt.Errorf("flush log %v: %w", l.tp, err), offlineBroken)
+	l.noteSyncFailed()
 	return l.Err()
+}
+
+// syncFailedFile in a partition's folder says that a sync failed. The kernel
+// marks such pages clean although they never reached the disk, so that a later
+// sync succeeds without them; even a new process must write them again.
+const syncFailedFile = "sync-failed"
+
+// noteSyncFailed does what it can: the same disk has just failed.
+func (l *Log) noteSyncFailed() {
+	if err := placeFile(l.store.env.FS, l.path(syncFailedFile), nil, false); err != nil {
+		l.store.env.Logger.Error("the failed sync can't be noted; do not restart before the partition is back", "log", l.tp.String(), "err", err)
+	}
+}
+
+// forgetSyncFailed removes the note once the bytes were written again and are
+// synced.
+func (l *Log) forgetSyncFailed() error {
+	if err := l.syncSegments(0, true); err != nil {
+		return err
+	}
+	return l.store.env.FS.Remove(l.path(syncFailedFile))
 }
 
 // syncSegments syncs the .log files that may hold unsynced batches from an

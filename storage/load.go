@@ -40,6 +40,8 @@ type folderFiles struct {
 	sizes     map[int64]segment.Sizes
 	snapshots []int64
 	rubbish   []string
+	// lost says that a sync failed: unsynced bytes must be written again.
+	lost bool
 }
 
 // loadLocked reads the folder. After an unclean stop it recovers.
@@ -59,6 +61,9 @@ func (l *Log) loadLocked() error {
 		return err
 	}
 	l.snapshots = files.snapshots
+	if files.lost {
+		l.unclean, l.rewrite = true, true
+	}
 	if l.epochs, err = l.readEpochs(); err != nil {
 		return err
 	}
@@ -82,6 +87,11 @@ func (l *Log) loadLocked() error {
 	if l.unclean {
 		l.store.env.Logger.Info("log recovered", "log", l.tp.String(), "logStartOffset", l.logStart.Load(), "logEndOffset", end,
 			"took", l.store.env.Clock.Now().Sub(began))
+	}
+	if files.lost {
+		if err := l.forgetSyncFailed(); err != nil {
+			return err
+		}
 	}
 	l.unclean, l.rewrite = false, false
 	l.loaded.Store(true)
@@ -113,7 +123,7 @@ func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
 	}
 	l.highWatermark.Store(min(max(l.highWatermark.Load(), start), end))
 	l.endKnown = true
-	return l.loadProducersLocked(end)
+	return l.loadProducersLocked(end, !l.unclean)
 }
 
 // restartAt replaces all segments by an empty one.
@@ -144,6 +154,7 @@ func (l *Log) listFolder() (*folderFiles, error) {
 			f.rubbish = append(f.rubbish, e.Name())
 			continue
 		}
+		f.lost = f.lost || e.Name() == syncFailedFile
 		base, suffix, ok := segment.ParseFileName(e.Name())
 		if !ok {
 			continue
@@ -239,8 +250,10 @@ func (l *Log) repairIndex(s *segment.Segment, base int64, last bool, why error) 
 	l.store.env.Logger.Warn("rebuilding the indexes of a segment", "log", l.tp.String(), "baseOffset", base, "err", why)
 	err := s.RebuildIndexes(l.Config().IndexIntervalBytes)
 	var bad *segment.CorruptError
-	if l.unclean && errors.As(err, &bad) {
-		return nil // found again, and dealt with, by the recovery
+	if errors.As(err, &bad) {
+		// What can be indexed is; a recovery, or a reader, meets the rest again.
+		l.store.env.Logger.Error("a segment is damaged", "log", l.tp.String(), "file", bad.Path, "position", bad.Position, "why", bad.Reason)
+		return nil
 	}
 	return err
 }

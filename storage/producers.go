@@ -18,8 +18,10 @@ import (
 const historyBytes = 8 << 20
 
 // loadProducersLocked rebuilds the producer table for the log's end: from the
-// newest sound snapshot, and the headers of the batches after it.
-func (l *Log) loadProducersLocked(end int64) error {
+// newest sound snapshot, and the headers of the batches after it. With trust, a
+// log that has no snapshot at all has no producers either: it was stopped
+// cleanly, by something that keeps none.
+func (l *Log) loadProducersLocked(end int64, trust bool) error {
 	l.producers.Reset()
 	start := l.logStart.Load()
 	from, damaged := start, false
@@ -55,8 +57,8 @@ func (l *Log) loadProducersLocked(end int64) error {
 		}
 		break
 	}
-	if !l.unclean && !damaged && len(l.snapshots) == 0 {
-		return nil // written by something that kept no producer state
+	if trust && !damaged && len(l.snapshots) == 0 {
+		return nil
 	}
 	return l.replay(&l.producers, from, end)
 }
@@ -114,7 +116,15 @@ func (l *Log) replay(t *producer.Table, from, end int64) error {
 			t.Replay(b)
 			return true
 		})
-		if err := errors.Join(err, inner); err != nil {
+		err = errors.Join(err, inner)
+		var bad *segment.CorruptError
+		if errors.As(err, &bad) {
+			// Rotten bytes in an old segment shall not keep the partition down.
+			l.store.env.Logger.Error("the producers of a damaged part of a log are unknown", "log", l.tp.String(),
+				"file", bad.Path, "position", bad.Position, "why", bad.Reason)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

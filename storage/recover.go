@@ -35,9 +35,9 @@ func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, in
 		if r.CutBytes > 0 {
 			l.folderNew = true
 		}
-		if r.Corrupt != nil && !last {
+		if !last && (r.Corrupt != nil || r.NextOffset != segments[i+1].BaseOffset()) {
 			// What follows a hole can't be served: offsets would be missing.
-			if err := l.setSegmentsAside(segments[i+1:], r.Corrupt); err != nil {
+			if err := l.setSegmentsAside(segments[i+1:], s, r); err != nil {
 				return nil, 0, err
 			}
 			segments, last = segments[:i+1], true
@@ -133,13 +133,13 @@ func copyRange(out, in vfs.File, position, sizeBytes int64, buf []byte) error {
 }
 
 // setSegmentsAside renames segments that can't be served.
-func (l *Log) setSegmentsAside(segments []*segment.Segment, why *segment.CorruptError) error {
+func (l *Log) setSegmentsAside(segments []*segment.Segment, damaged *segment.Segment, r segment.Recovery) error {
 	for _, s := range segments {
 		names, err := s.Rename(segment.CorruptSuffix)
 		if err != nil {
 			return err
 		}
-		l.store.env.Logger.Error("a segment behind a damaged one was set aside", "files", names, "damaged", why.Path, "position", why.Position)
+		l.store.env.Logger.Error("a segment behind a damaged one was set aside", "files", names, "damaged", damaged.Path(), "position", r.ValidBytes, "offset", r.NextOffset)
 	}
 	l.folderNew = true
 	return nil

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -117,10 +118,11 @@ func (l *Log) tooOld(s *segment.Segment, cfg LogConfig) (bool, error) {
 		return false, nil
 	}
 	newest, _, err := s.MaxTimestamp()
-	if err != nil {
+	var bad *segment.CorruptError
+	if err != nil && !errors.As(err, &bad) {
 		return false, err
 	}
-	if newest < 0 {
+	if newest < 0 || bad != nil {
 		if newest, err = s.ModTimeMs(); err != nil {
 			return false, err
 		}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/storage/segment"
@@ -22,7 +23,9 @@ func (l *Log) rollIfDue(sizeBytes int64, p pending, cfg *LogConfig) error {
 	if !due {
 		return nil
 	}
-	return l.rollLocked(p.first)
+	// At the end of the log even when a replicated batch leaves a gap: a recovery
+	// takes a gap between unsynced segments for a loss.
+	return l.rollLocked(max(l.logEnd.Load(), p.last-math.MaxInt32))
 }
 
 // waitedForRoll counts from the first batch's timestamp to the newest one, so

@@ -120,11 +120,15 @@ type removal struct {
 // Open takes a data directory, which it makes when missing. It reads the
 // checkpoints and the list of folders; logs are opened by OpenLog.
 func Open(env Env, dir string, cfg StoreConfig) (*Store, error) {
+	return openWith(env, dir, cfg, func(f func()) { go f() })
+}
+
+func openWith(env Env, dir string, cfg StoreConfig, spawn func(func())) (*Store, error) {
 	cfg = cfg.withDefaults()
 	s := &Store{
 		env: env, dir: dir, cfg: cfg, previousEpoch: -1,
 		maintenance: make(chan struct{}, 1),
-		spawn:       func(f func()) { go f() },
+		spawn:       spawn,
 		logs:        map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
 		folders: map[string]struct{}{},
 	}
@@ -138,7 +142,7 @@ func Open(env Env, dir string, cfg StoreConfig) (*Store, error) {
 }
 
 func (s *Store) open() error {
-	if err := s.env.FS.MkdirAll(s.dir, 0o755); err != nil {
+	if err := makeDurableDir(s.env.FS, s.dir); err != nil {
 		return err
 	}
 	lock, err := s.env.FS.Lock(s.path(lockFile))
@@ -201,7 +205,8 @@ func (s *Store) takeCleanShutdown() error {
 	name := s.path(cleanShutdownFile)
 	b, err := readFile(s.env.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		// The last start may have removed it without getting as far as this.
+		return s.env.FS.SyncDir(s.dir)
 	}
 	if err != nil {
 		return err

@@ -190,10 +190,10 @@ func (s *Segment) RebuildIndexes(intervalBytes int64) error {
 		}
 	}
 	s.maxKnown = true
-	if sc.Err() != nil {
-		return sc.Err()
+	if err := s.WriteIndexes(); err != nil {
+		return err
 	}
-	return s.WriteIndexes()
+	return sc.Err()
 }
 
 // LoadEnd finds the offset behind the last batch of a segment that was stopped
