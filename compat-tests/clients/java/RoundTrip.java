@@ -9,20 +9,31 @@ import org.apache.kafka.common.*;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.*;
 
-/** Drives one broker with the Java producer, consumer and admin client: RoundTrip ADDRESS WHAT, where WHAT names a part. */
+/** Drives one broker with the Java producer, consumer and admin client: RoundTrip ADDRESS PART..., a line for each part's outcome. */
 public class RoundTrip {
     static String address;
 
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) {
         address = args[0];
-        String[] what = args[1].split(":");
+        for (int i = 1; i < args.length; i++) {
+            try {
+                part(args[i].split(":"));
+                System.out.println("passed " + args[i]);
+            } catch (Throwable e) {
+                System.out.println("failed " + args[i]);
+                e.printStackTrace(System.out);
+            }
+        }
+        System.out.println("done");
+    }
+
+    static void part(String[] what) throws Exception {
         switch (what[0]) {
             case "codec" -> codec(what[1], Boolean.parseBoolean(what[2]));
             case "group" -> group(what[1]);
             case "admin" -> admin();
-            default -> throw new IllegalArgumentException(args[1]);
+            default -> throw new IllegalArgumentException(what[0]);
         }
-        System.out.println("done");
     }
 
     static Properties props(String... pairs) {
