@@ -329,7 +329,7 @@ func TestFailedOperation(t *testing.T) {
 			}
 			w.clock.Advance(3 * time.Second)
 			w.settle()
-			if l, ok := w.store.Log(testTopic); ok && l.Err() != nil {
+			if l, ok := w.store.Log(testTopic); ok && !l.dead.Load() && l.Err() != nil {
 				t.Fatalf("%v at operation %d: still offline: %v", failure, n, l.Err())
 			}
 			w.abandonIfOpen()

@@ -16,6 +16,8 @@ import (
 // the log's end.
 func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, int64, error) {
 	l.unclean = true
+	// Names that the last run made may not be durable yet.
+	l.folderNew, l.parentNew = true, true
 	point := l.recoveryPoint.Load()
 	// Epochs past the recovery point come from the batches again.
 	noted := l.epochs
