@@ -53,7 +53,7 @@ func (c *Conn) consume(data []byte) (rest []byte, paused bool) {
 		if !ok {
 			return data, true
 		}
-		if c.in.open && len(data) == 0 {
+		if c.in.open && len(data) == 0 && len(c.in.buf) < c.in.frameSize {
 			return nil, false
 		}
 	}
