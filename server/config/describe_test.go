@@ -117,7 +117,7 @@ func TestLayers(t *testing.T) {
 	overrides := map[string]string{
 		"cleanup.policy": "compact,delete", "compression.type": "gzip", "flush.messages": "1", "segment.ms": "5",
 		"message.timestamp.type": "LogAppendTime", "min.insync.replicas": "2", "retention.bytes": "-7",
-		"max.decompressed.message.bytes": "9", "unclean.leader.election.enable": "true",
+		"max.decompressed.message.bytes": "9",
 	}
 	c := s.Topic("t", overrides)
 	if !c.Log.Compact || !c.Log.Delete || c.Log.FlushMessages != 1 || c.Log.SegmentMs != 5 || !c.Log.LogAppendTime || c.Log.RetentionBytes != -1 {
@@ -126,7 +126,7 @@ func TestLayers(t *testing.T) {
 	if !c.Batch.Compacted || !c.Batch.Recompress || c.Batch.Codec.String() != "gzip" || c.Batch.Level != 0 || c.Batch.MaxDecodedBytes != 9 {
 		t.Errorf("batch %+v", c.Batch)
 	}
-	if c.MinInsyncReplicas != 2 || !c.UncleanLeaderElection {
+	if c.MinInsyncReplicas != 2 {
 		t.Errorf("topic %+v", c)
 	}
 	if s.Topic("t", overrides) != c {

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +27,42 @@ func TestDocsAreFresh(t *testing.T) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("docs/config.md does not match the declarations; make docs writes it anew")
+	}
+}
+
+// A key that docs/config.md says has an effect is read by the program.
+func TestDocsTellTheTruth(t *testing.T) {
+	var sources, tables strings.Builder
+	for _, folder := range []string{".", "..", "../api", "../admin", "../../cmd/barnabas"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(text)
+			if strings.HasPrefix(file, "keys_") {
+				tables.Write(text)
+			}
+		}
+	}
+	all := sources.String()
+	declared := regexp.MustCompile(`(?m)^\t(\w+) += define(?:Topic)?\((?:\w+, )?Key\[[^{]*\{\n\t\tName: +"([^"]+)"(.*)`).FindAllStringSubmatch(tables.String(), -1)
+	if len(declared) < 80 {
+		t.Fatalf("found only %d declarations", len(declared))
+	}
+	for _, d := range declared {
+		name, key, rest := d[1], d[2], d[3]
+		read := regexp.MustCompile(`\b`+name+`\.(Get|Lookup|forTopic|topic)\b`).MatchString(all) ||
+			strings.Contains(all, `{"`+key+`", `) // a fallback
+		if !read && !strings.Contains(rest, "NoEffect: true") {
+			t.Errorf("%s is said to have an effect, and nothing reads %s", key, name)
+		}
 	}
 }

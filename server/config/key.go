@@ -67,6 +67,8 @@ type Key[T Kind] struct {
 	TopicCheck *Check
 	Fallback   []Fallback
 	Doc        string
+	// NoEffect keys are known and reported, and change nothing here yet.
+	NoEffect bool
 
 	decl, topic *Decl
 }
@@ -150,7 +152,7 @@ func defineTopic[T Kind](k Key[T]) *Key[T] {
 func declOf[T Kind](k Key[T]) *Decl {
 	d := &Decl{
 		Name: k.Name, Type: k.Type, Default: any(k.Default), Check: k.Check, Importance: k.Importance, Scope: k.Scope,
-		Topic: k.Topic, Fallback: k.Fallback, Doc: k.Doc,
+		Topic: k.Topic, Fallback: k.Fallback, Doc: k.Doc, NoEffect: k.NoEffect,
 	}
 	if d.Type == 0 {
 		d.Type = typeOf(d.Default)

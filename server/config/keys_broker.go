@@ -51,7 +51,7 @@ var (
 		Doc: "How many replicas must be in sync for a produce with acks=all to be taken.",
 	})
 	UncleanLeaderElectionEnable = define(familyBroker, Key[bool]{
-		Name: "unclean.leader.election.enable", Topic: "unclean.leader.election.enable", Scope: ClusterWide,
+		Name: "unclean.leader.election.enable", NoEffect: true, Topic: "unclean.leader.election.enable", Scope: ClusterWide,
 		Doc: "Let a replica that is out of sync become leader when no other is alive; acknowledged records may be lost.",
 	})
 	MessageMaxBytes = define(familyBroker, Key[int32]{
@@ -87,7 +87,7 @@ var (
 		Doc: "How many incremental fetch sessions (KIP-227) are kept.",
 	})
 	MaxRequestPartitionSizeLimit = define(familyBroker, Key[int32]{
-		Name: "max.request.partition.size.limit", Default: 2000, Check: AtLeast(1), Importance: Medium,
+		Name: "max.request.partition.size.limit", NoEffect: true, Default: 2000, Check: AtLeast(1), Importance: Medium,
 		Doc: "The most partitions one DescribeTopicPartitions answer lists.",
 	})
 	ReplicaHighWatermarkCheckpointIntervalMs = define(familyBroker, Key[int64]{
@@ -95,11 +95,11 @@ var (
 		Doc: "How often high watermarks are written to disk.",
 	})
 	LogFlushOffsetCheckpointIntervalMs = define(familyBroker, Key[int32]{
-		Name: "log.flush.offset.checkpoint.interval.ms", Default: 60000, Check: AtLeast(0),
+		Name: "log.flush.offset.checkpoint.interval.ms", NoEffect: true, Default: 60000, Check: AtLeast(0),
 		Doc: "How often recovery points are written to disk.",
 	})
 	LogFlushStartOffsetCheckpointIntervalMs = define(familyBroker, Key[int32]{
-		Name: "log.flush.start.offset.checkpoint.interval.ms", Default: 60000, Check: AtLeast(0),
+		Name: "log.flush.start.offset.checkpoint.interval.ms", NoEffect: true, Default: 60000, Check: AtLeast(0),
 		Doc: "How often log start offsets are written to disk.",
 	})
 	NumRecoveryThreadsPerDataDir = define(familyBroker, Key[int32]{
@@ -111,7 +111,7 @@ var (
 		Doc: "How long a partition remembers an idempotent producer that is silent.",
 	})
 	ReplicaLagTimeMaxMs = define(familyBroker, Key[int64]{
-		Name: "replica.lag.time.max.ms", Default: 30000,
+		Name: "replica.lag.time.max.ms", NoEffect: true, Default: 30000,
 		Doc: "A follower that has not caught up for this long leaves the in-sync replicas.",
 	})
 )

@@ -33,11 +33,11 @@ var (
 		Doc: "How often expired offsets are looked for.",
 	})
 	OffsetsCommitTimeoutMs = define(familyGroup, Key[int32]{
-		Name: "offsets.commit.timeout.ms", Default: 5000, Check: AtLeast(1),
+		Name: "offsets.commit.timeout.ms", NoEffect: true, Default: 5000, Check: AtLeast(1),
 		Doc: "How long an offset commit waits to be replicated.",
 	})
 	OffsetsLoadBufferSize = define(familyGroup, Key[int32]{
-		Name: "offsets.load.buffer.size", Default: 5242880, Check: AtLeast(1),
+		Name: "offsets.load.buffer.size", NoEffect: true, Default: 5242880, Check: AtLeast(1),
 		Doc: "How many bytes at a time a coordinator reads while it loads.",
 	})
 	OffsetsTopicNumPartitions = define(familyGroup, Key[int32]{
@@ -53,11 +53,11 @@ var (
 		Doc: "Segment size of __consumer_offsets.",
 	})
 	OffsetsTopicCompressionCodec = define(familyGroup, Key[int32]{
-		Name: "offsets.topic.compression.codec", Check: Between(0, 4),
+		Name: "offsets.topic.compression.codec", NoEffect: true, Check: Between(0, 4),
 		Doc: "Compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
 	})
 	GroupCoordinatorRebalanceProtocols = define(familyGroup, Key[[]string]{
-		Name: "group.coordinator.rebalance.protocols", Default: []string{"classic", "consumer", "streams"}, Check: EachOf("consumer", "classic", "share", "streams"), Importance: Medium,
+		Name: "group.coordinator.rebalance.protocols", NoEffect: true, Default: []string{"classic", "consumer", "streams"}, Check: EachOf("consumer", "classic", "share", "streams"), Importance: Medium,
 		Doc: "The group protocols that are allowed.",
 	})
 )

@@ -25,7 +25,7 @@ var (
 		Doc: "The protocol that brokers use among themselves when no listener is named for it.",
 	})
 	EarlyStartListeners = define(familyNetwork, Key[[]string]{
-		Name: "early.start.listeners", Null: true, Check: NoEmpty(),
+		Name: "early.start.listeners", NoEffect: true, Null: true, Check: NoEmpty(),
 		Doc: "Listeners that Kafka opens before the broker is ready. All are opened when it is ready here.",
 	})
 	MaxConnections = define(familyNetwork, Key[int32]{
@@ -41,7 +41,7 @@ var (
 		Doc: "Other limits for some addresses, as address:number,address:number.",
 	})
 	MaxConnectionCreationRate = define(familyNetwork, Key[int32]{
-		Name: "max.connection.creation.rate", Default: math.MaxInt32, Check: AtLeast(0), Importance: Medium, Scope: ClusterWide,
+		Name: "max.connection.creation.rate", NoEffect: true, Default: math.MaxInt32, Check: AtLeast(0), Importance: Medium, Scope: ClusterWide,
 		Doc: "The most new connections a second.",
 	})
 	ConnectionsMaxIdleMs = define(familyNetwork, Key[int64]{
@@ -53,15 +53,15 @@ var (
 		Doc: "The largest request that is read.",
 	})
 	SocketSendBufferBytes = define(familyNetwork, Key[int32]{
-		Name: "socket.send.buffer.bytes", Default: 102400,
+		Name: "socket.send.buffer.bytes", NoEffect: true, Default: 102400,
 		Doc: "SO_SNDBUF of each connection; -1 is the system's choice.",
 	})
 	SocketReceiveBufferBytes = define(familyNetwork, Key[int32]{
-		Name: "socket.receive.buffer.bytes", Default: 102400,
+		Name: "socket.receive.buffer.bytes", NoEffect: true, Default: 102400,
 		Doc: "SO_RCVBUF of each connection; -1 is the system's choice.",
 	})
 	SocketListenBacklogSize = define(familyNetwork, Key[int32]{
-		Name: "socket.listen.backlog.size", Default: 50, Check: AtLeast(1), Importance: Medium,
+		Name: "socket.listen.backlog.size", NoEffect: true, Default: 50, Check: AtLeast(1), Importance: Medium,
 		Doc: "How many connections may wait to be accepted.",
 	})
 	QueuedMaxRequestBytes = define(familyNetwork, Key[int64]{

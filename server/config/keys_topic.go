@@ -3,11 +3,11 @@ package config
 // Keys of topics that no broker's key stands behind.
 var (
 	LeaderThrottledReplicas = defineTopic(Key[[]string]{
-		Name: "leader.replication.throttled.replicas", Check: ThrottledReplicas(),
+		Name: "leader.replication.throttled.replicas", NoEffect: true, Check: ThrottledReplicas(),
 		Doc: "The replicas whose leader side is throttled, as partition:broker pairs, or * for all.",
 	})
 	FollowerThrottledReplicas = defineTopic(Key[[]string]{
-		Name: "follower.replication.throttled.replicas", Check: ThrottledReplicas(),
+		Name: "follower.replication.throttled.replicas", NoEffect: true, Check: ThrottledReplicas(),
 		Doc: "The replicas whose follower side is throttled, as partition:broker pairs, or * for all.",
 	})
 	RemoteStorageEnable = defineTopic(Key[bool]{

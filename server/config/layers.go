@@ -20,8 +20,6 @@ type TopicConfig struct {
 	MinInsyncReplicas int32
 	// MaxMessageBytes is max.message.bytes.
 	MaxMessageBytes int32
-	// UncleanLeaderElection is unclean.leader.election.enable.
-	UncleanLeaderElection bool
 }
 
 // Topic is the configuration of a topic on which overrides are set; the map, as
@@ -62,10 +60,9 @@ func (s *Snapshot) LogConfig(overrides map[string]string) storage.LogConfig {
 
 func (s *Snapshot) topic(overrides map[string]string) *TopicConfig {
 	t := &TopicConfig{
-		Log:                   s.logConfig(overrides),
-		MinInsyncReplicas:     MinInsyncReplicas.forTopic(s, overrides),
-		MaxMessageBytes:       MessageMaxBytes.forTopic(s, overrides),
-		UncleanLeaderElection: UncleanLeaderElectionEnable.forTopic(s, overrides),
+		Log:               s.logConfig(overrides),
+		MinInsyncReplicas: MinInsyncReplicas.forTopic(s, overrides),
+		MaxMessageBytes:   MessageMaxBytes.forTopic(s, overrides),
 	}
 	t.Batch = batch.Options{
 		TimestampBeforeMaxMs: LogMessageTimestampBeforeMaxMs.forTopic(s, overrides),
@@ -154,16 +151,10 @@ func (s *Snapshot) GroupConfig() group.Config {
 type NetworkLimits struct {
 	MaxConnections, MaxConnectionsPerIP int
 	// PerIP are the limits of max.connections.per.ip.overrides by address.
-	PerIP                  map[string]int
-	MaxCreationRate        int
-	IdleTimeout            time.Duration
-	MaxRequestBytes        int
-	QueuedRequestBytes     int64
-	SendBufferBytes        int
-	ReceiveBufferBytes     int
-	ListenBacklog          int
-	FetchMaxBytes          int
-	FetchSessionCacheSlots int
+	PerIP              map[string]int
+	IdleTimeout        time.Duration
+	MaxRequestBytes    int
+	QueuedRequestBytes int64
 }
 
 // NetworkLimits are the limits of the listeners.
@@ -174,18 +165,12 @@ func (s *Snapshot) NetworkLimits() NetworkLimits {
 		queued = QueuedMaxRequestBytes.Default
 	}
 	return NetworkLimits{
-		MaxConnections:         int(MaxConnections.Get(s)),
-		MaxConnectionsPerIP:    int(MaxConnectionsPerIP.Get(s)),
-		PerIP:                  perIP,
-		MaxCreationRate:        int(MaxConnectionCreationRate.Get(s)),
-		IdleTimeout:            milliseconds(ConnectionsMaxIdleMs.Get(s)),
-		MaxRequestBytes:        int(SocketRequestMaxBytes.Get(s)),
-		QueuedRequestBytes:     queued,
-		SendBufferBytes:        int(SocketSendBufferBytes.Get(s)),
-		ReceiveBufferBytes:     int(SocketReceiveBufferBytes.Get(s)),
-		ListenBacklog:          int(SocketListenBacklogSize.Get(s)),
-		FetchMaxBytes:          int(FetchMaxBytes.Get(s)),
-		FetchSessionCacheSlots: int(MaxIncrementalFetchSessionCacheSlots.Get(s)),
+		MaxConnections:      int(MaxConnections.Get(s)),
+		MaxConnectionsPerIP: int(MaxConnectionsPerIP.Get(s)),
+		PerIP:               perIP,
+		IdleTimeout:         milliseconds(ConnectionsMaxIdleMs.Get(s)),
+		MaxRequestBytes:     int(SocketRequestMaxBytes.Get(s)),
+		QueuedRequestBytes:  queued,
 	}
 }
 
