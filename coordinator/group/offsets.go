@@ -153,11 +153,13 @@ func (s *step) fetchOffsets(r *kmsg.OffsetFetchRequestGroup) *kmsg.OffsetFetchRe
 	return &resp
 }
 
+// fetchAll names each topic with the id that was committed for; offsets of two
+// topics of one name stand apart.
 func (s *step) fetchAll(st *stored) (out []kmsg.OffsetFetchResponseGroupTopic) {
 	s.eachOffset(st, func(topic string, partition int32, c committed) {
-		if len(out) == 0 || out[len(out)-1].Topic != topic {
+		if n := len(out) - 1; n < 0 || out[n].Topic != topic || out[n].TopicID != c.value.TopicID {
 			t := kmsg.NewOffsetFetchResponseGroupTopic()
-			t.Topic = topic
+			t.Topic, t.TopicID = topic, c.value.TopicID
 			out = append(out, t)
 		}
 		t := &out[len(out)-1]
