@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/clock"
 )
 
 // pipeBytes is how much one direction holds before writers wait, about what a
@@ -30,10 +32,13 @@ type pipe struct {
 // deadline wakes waiters when it has passed.
 type deadline struct {
 	at    time.Time
-	timer *time.Timer
+	timer clock.Timer
 }
 
-func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+// real is the system's clock, which is virtual inside a testing/synctest bubble.
+var real = clock.Real()
+
+func (d *deadline) passed() bool { return !d.at.IsZero() && !real.Now().Before(d.at) }
 
 func newPipe() *pipe {
 	p := &pipe{}
@@ -65,8 +70,8 @@ func (p *pipe) setDeadline(d *deadline, at time.Time) {
 	}
 	d.at = at
 	if !at.IsZero() {
-		if wait := time.Until(at); wait > 0 {
-			d.timer = time.AfterFunc(wait, p.cond.Broadcast)
+		if wait := at.Sub(real.Now()); wait > 0 {
+			d.timer = real.AfterFunc(wait, p.cond.Broadcast)
 		}
 	}
 	p.mu.Unlock()

@@ -396,3 +396,6 @@ func (s *Server) logRarely(key, msg string, args ...any) {
 		s.log.Warn(msg, args...)
 	}
 }
+
+// Listen opens a TCP listener for another server of the broker.
+func Listen(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
