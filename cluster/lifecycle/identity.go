@@ -161,7 +161,7 @@ func checkNew(fsys vfs.FS, dir string) error {
 // found makes the identity under the folder's lock, so that of two that start at
 // once one founds and the other finds.
 func found(fsys vfs.FS, dir string, want Wanted, rng *rand.Rand) (Identity, error) {
-	if err := makeFolder(fsys, dir); err != nil {
+	if err := vfs.MkdirAllSync(fsys, dir, 0o755); err != nil {
 		return Identity{}, err
 	}
 	lock, err := fsys.Lock(filepath.Join(dir, lockFile))
@@ -222,30 +222,6 @@ func writeFile(fsys vfs.FS, dir string, data []byte) error {
 		return err
 	}
 	return fsys.SyncDir(dir)
-}
-
-// makeFolder makes dir and what is missing above it, durably.
-func makeFolder(fsys vfs.FS, dir string) error {
-	var parents []string
-	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		_, err := fsys.Stat(at)
-		if err == nil || at == filepath.Dir(at) {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		parents = append(parents, filepath.Dir(at))
-	}
-	if err := fsys.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, parent := range parents {
-		if err := fsys.SyncDir(parent); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func readFile(fsys vfs.FS, name string) ([]byte, error) {

@@ -34,10 +34,10 @@ var (
 
 // DB is one ordered store of keys and values. It is safe for concurrent use.
 //
-// pebble ends the process on errors that it cannot go on from; here such an
-// error fails only the store: the goroutine that met it stops for good, callers
-// get the error, and no operation touches the disk any more. That is why every
-// operation runs on a goroutine of its own that its caller may give up on.
+// An error of the disk, or one that pebble would end the process for, fails only
+// the store: the goroutine that met it stops for good, callers get the error, and
+// no operation touches the disk any more. That is why every operation runs on a
+// goroutine of its own that its caller may give up on.
 type DB struct {
 	dir    string
 	fs     *adapter
@@ -55,7 +55,8 @@ type DB struct {
 
 // Open opens the store in dir, which is made when missing.
 func Open(fs vfs.FS, dir string, log *slog.Logger) (*DB, error) {
-	d := &DB{dir: dir, fs: &adapter{fs: fs}, log: log, failed: make(chan struct{})}
+	d := &DB{dir: dir, log: log, failed: make(chan struct{})}
+	d.fs = &adapter{fs: fs, fail: d.fail}
 	err := d.do(func() (err error) {
 		if err := prepare(d.fs, dir); err != nil {
 			return err
@@ -64,7 +65,7 @@ func Open(fs vfs.FS, dir string, log *slog.Logger) (*DB, error) {
 		return err
 	})
 	if err != nil {
-		d.fs.stop(err)
+		d.fs.stop()
 		return nil, fmt.Errorf("open store %s: %w", dir, d.name(err))
 	}
 	return d, nil
@@ -75,7 +76,7 @@ func Open(fs vfs.FS, dir string, log *slog.Logger) (*DB, error) {
 // version, with an fsync each (5 ms). A folder that has data but no longer says
 // which manifest is its own would be taken for a new one.
 func prepare(fs *adapter, dir string) error {
-	if err := fs.MkdirAll(dir, dirPerm); err != nil {
+	if err := vfs.MkdirAllSync(fs.fs, dir, dirPerm); err != nil {
 		return err
 	}
 	names, err := fs.List(dir)
@@ -113,7 +114,7 @@ func (d *DB) options() *pebble.Options {
 		DisableTableStats:           true,
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) {
-				d.log.Warn("store: background work failed and is tried again", "dir", d.dir, "err", err)
+				d.log.Warn("store: background work failed", "dir", d.dir, "err", err)
 			},
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
 				d.log.Error("store: a file is damaged", "path", info.Path, "err", info.Details)
@@ -158,10 +159,10 @@ func (d *DB) call(what string, fn func() error) error {
 		}
 		return fn()
 	})
-	if err != nil {
+	if err != nil && d.Failed() == nil {
 		return fmt.Errorf("store %s: %s: %w", d.dir, what, d.name(err))
 	}
-	return nil
+	return err
 }
 
 // Get reads one key; ok is false when there is none. The caller owns value.
@@ -221,7 +222,7 @@ func (d *DB) Scan(prefix []byte, fn func(key, value []byte) bool) error {
 
 // ScanFrom is Scan without the keys below from.
 func (d *DB) ScanFrom(prefix, from []byte, fn func(key, value []byte) bool) error {
-	for from != nil {
+	for more := true; more; more = from != nil {
 		page, next, err := d.page(prefix, from)
 		if err != nil {
 			return err
@@ -294,7 +295,7 @@ func (d *DB) Done() <-chan struct{} { return d.failed }
 func (d *DB) fail(err error) {
 	d.failOnce.Do(func() {
 		d.failErr = fmt.Errorf("store %s failed: %w", d.dir, err)
-		d.fs.stop(err)
+		d.fs.stop()
 		d.log.Error("store failed; nothing more is written to it", "dir", d.dir, "err", err)
 		close(d.failed)
 	})
@@ -334,6 +335,22 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 func (l logger) Fatalf(format string, args ...any) {
-	l.d.fail(fmt.Errorf(format, args...))
+	err := errors.New(fmt.Sprintf(format, args...))
+	for _, arg := range args {
+		if cause, ok := arg.(error); ok {
+			err = fatal{text: err.Error(), cause: cause}
+			break
+		}
+	}
+	l.d.fail(err)
 	select {}
 }
+
+// fatal keeps the cause of an error that pebble gives only as text.
+type fatal struct {
+	text  string
+	cause error
+}
+
+func (f fatal) Error() string { return f.text }
+func (f fatal) Unwrap() error { return f.cause }

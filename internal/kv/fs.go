@@ -2,7 +2,6 @@ package kv
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -20,22 +19,43 @@ const (
 	dirPerm  = 0o755
 )
 
-// adapter is pebble's file system over ours. Once it is stopped every operation
-// is an error, so that nothing that pebble still runs after a failure touches
-// the disk.
+// adapter is pebble's file system over ours. pebble meets an error of the disk
+// with retries without end, with the end of the process, or with a panic; so it
+// never meets one. The first operation that fails to change something fails the
+// store, and its goroutine stops for good, as does every other that comes here
+// afterwards: nothing touches the disk any more. Errors of reading and names
+// that exist or not are pebble's own business.
 type adapter struct {
 	fs      vfs.FS
-	stopped atomic.Pointer[error]
+	stopped atomic.Bool
+	// fail ends the store.
+	fail func(error)
 	// lock is the held lock of the store's folder.
 	lock atomic.Pointer[onceCloser]
 }
 
 // stop also gives up the folder's lock: nothing is written any more.
-func (a *adapter) stop(err error) {
-	a.stopped.CompareAndSwap(nil, &err)
+func (a *adapter) stop() {
+	a.stopped.Store(true)
 	if lock := a.lock.Load(); lock != nil {
 		lock.Close()
 	}
+}
+
+// enter lets nobody in after the store has failed.
+func (a *adapter) enter() {
+	if a.stopped.Load() {
+		select {}
+	}
+}
+
+// changed is the end of an operation that changes something.
+func (a *adapter) changed(err error) error {
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		a.fail(err)
+		select {}
+	}
+	return err
 }
 
 // onceCloser closes once, whoever comes first.
@@ -50,18 +70,12 @@ func (o *onceCloser) Close() error {
 	return o.err
 }
 
-func (a *adapter) check() error {
-	if err := a.stopped.Load(); err != nil {
-		return fmt.Errorf("store has stopped: %w", *err)
-	}
-	return nil
-}
-
 func (a *adapter) open(name string, flag int) (pebblevfs.File, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
+	a.enter()
 	f, err := a.fs.OpenFile(name, flag, filePerm)
+	if flag&os.O_CREATE != 0 {
+		err = a.changed(err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +96,8 @@ func (a *adapter) Create(name string, _ pebblevfs.DiskWriteCategory) (pebblevfs.
 }
 
 func (a *adapter) Link(oldName, newName string) error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	return a.fs.Link(oldName, newName)
+	a.enter()
+	return a.changed(a.fs.Link(oldName, newName))
 }
 
 func (a *adapter) Open(name string, opts ...pebblevfs.OpenOption) (pebblevfs.File, error) {
@@ -109,9 +121,7 @@ func (a *adapter) openWith(name string, flag int, opts []pebblevfs.OpenOption) (
 
 // OpenDir gives a handle whose only use is Sync.
 func (a *adapter) OpenDir(name string) (pebblevfs.File, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
+	a.enter()
 	if _, err := a.fs.Stat(name); err != nil {
 		return nil, err
 	}
@@ -119,24 +129,18 @@ func (a *adapter) OpenDir(name string) (pebblevfs.File, error) {
 }
 
 func (a *adapter) Remove(name string) error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	return a.fs.Remove(name)
+	a.enter()
+	return a.changed(a.fs.Remove(name))
 }
 
 func (a *adapter) RemoveAll(name string) error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	return a.fs.RemoveAll(name)
+	a.enter()
+	return a.changed(a.fs.RemoveAll(name))
 }
 
 func (a *adapter) Rename(oldName, newName string) error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	return a.fs.Rename(oldName, newName)
+	a.enter()
+	return a.changed(a.fs.Rename(oldName, newName))
 }
 
 func (a *adapter) ReuseForWrite(oldName, newName string, _ pebblevfs.DiskWriteCategory) (pebblevfs.File, error) {
@@ -147,16 +151,12 @@ func (a *adapter) ReuseForWrite(oldName, newName string, _ pebblevfs.DiskWriteCa
 }
 
 func (a *adapter) MkdirAll(dir string, _ os.FileMode) error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	return a.fs.MkdirAll(dir, dirPerm)
+	a.enter()
+	return a.changed(a.fs.MkdirAll(dir, dirPerm))
 }
 
 func (a *adapter) Lock(name string) (io.Closer, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
+	a.enter()
 	c, err := a.fs.Lock(name)
 	if err != nil {
 		return nil, err
@@ -167,9 +167,7 @@ func (a *adapter) Lock(name string) (io.Closer, error) {
 }
 
 func (a *adapter) List(dir string) ([]string, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
+	a.enter()
 	entries, err := a.fs.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -182,9 +180,7 @@ func (a *adapter) List(dir string) ([]string, error) {
 }
 
 func (a *adapter) Stat(name string) (pebblevfs.FileInfo, error) {
-	if err := a.check(); err != nil {
-		return nil, err
-	}
+	a.enter()
 	return infoOf(a.fs.Stat(name))
 }
 
@@ -216,40 +212,35 @@ type file struct {
 }
 
 func (f *file) Write(p []byte) (int, error) {
-	if err := f.a.check(); err != nil {
-		return 0, err
-	}
-	return f.File.Write(p)
+	f.a.enter()
+	n, err := f.File.Write(p)
+	return n, f.a.changed(err)
 }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.a.check(); err != nil {
-		return 0, err
-	}
-	return f.File.WriteAt(p, off)
+	f.a.enter()
+	n, err := f.File.WriteAt(p, off)
+	return n, f.a.changed(err)
 }
 
 func (f *file) Sync() error {
-	if err := f.a.check(); err != nil {
-		return err
-	}
-	return f.File.Sync()
+	f.a.enter()
+	return f.a.changed(f.File.Sync())
 }
 
 func (f *file) SyncData() error {
-	if err := f.a.check(); err != nil {
-		return err
-	}
-	return f.File.SyncData()
+	f.a.enter()
+	return f.a.changed(f.File.SyncData())
 }
 
 // SyncTo starts no write-back of its own: the kernel's is good enough for the
 // small files here.
-func (f *file) SyncTo(int64) (fullSync bool, err error) { return false, f.a.check() }
+func (f *file) SyncTo(int64) (fullSync bool, err error) { return false, nil }
 
 func (f *file) Preallocate(offset, lengthBytes int64) error {
+	f.a.enter()
 	if err := f.File.Preallocate(offset, lengthBytes); !errors.Is(err, errors.ErrUnsupported) {
-		return err
+		return f.a.changed(err)
 	}
 	return nil
 }
@@ -279,8 +270,6 @@ func (d *folder) Prefetch(int64, int64) error        { return nil }
 func (d *folder) Fd() uintptr                        { return pebblevfs.InvalidFd }
 
 func (d *folder) Sync() error {
-	if err := d.a.check(); err != nil {
-		return err
-	}
-	return d.a.fs.SyncDir(d.name)
+	d.a.enter()
+	return d.a.changed(d.a.fs.SyncDir(d.name))
 }
