@@ -203,6 +203,7 @@ func TestClosedConnectionLeavesNothingParked(t *testing.T) {
 	d := newDataBroker(t)
 	d.make("t", 1, nil)
 	c := d.dial("consumer")
+	idle := d.clk.Pending()
 	r := fetchRequest("t", metadata.TopicID{}, 0, 0)
 	r.MaxWaitMillis = 1<<31 - 1
 	r.SetVersion(12)
@@ -211,15 +212,9 @@ func TestClosedConnectionLeavesNothingParked(t *testing.T) {
 	d.parked(1)
 	c.conn.Close()
 	d.parked(0)
-	if n := d.clk.Pending(); n != d.storeTimers() {
-		t.Fatalf("%d timers are left, the store has %d", n, d.storeTimers())
+	if n := d.clk.Pending(); n != idle {
+		t.Fatalf("%d timers are left, there were %d", n, idle)
 	}
-}
-
-// storeTimers is how many timers an idle broker has.
-func (d *dataBroker) storeTimers() int {
-	probe := newDataBroker(d.t)
-	return probe.clk.Pending()
 }
 
 func TestSessionsOverTheWire(t *testing.T) {
