@@ -91,7 +91,7 @@ func TestClientIDIsReused(t *testing.T) {
 			t.Fatalf("header %+v, %v", h, err)
 		}
 	})
-	if allocs != 0 {
+	if allocs != 0 && !raceEnabled {
 		t.Errorf("%v allocations", allocs)
 	}
 	if h, _, _ := ParseHeaderReusing(frame, "other"); h.ClientID != "client" {
@@ -187,6 +187,9 @@ func decodeCost(t *testing.T, h Header, body []byte, bound int) int {
 }
 
 func TestDecodedBytesIsAnUpperBound(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector changes what is allocated")
+	}
 	eachRequest(func(req kmsg.Request) {
 		for _, shape := range []struct{ depth, n, tags int }{{1, 4000, 0}, {2, 60, 0}, {3, 15, 0}, {0, 0, 4000}, {1, 100, 20}, {1, 600, 1}} {
 			full := kmsg.RequestForKey(req.Key())
