@@ -95,7 +95,8 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 	return s.out
 }
 
-// Replay applies one record.
+// Replay applies one record. A group without members and offsets stays, as in
+// Kafka, until its own tombstone.
 func (m *Machine) Replay(offset int64, r Record) {
 	g := m.groups[r.Group]
 	if g == nil {
@@ -108,6 +109,9 @@ func (m *Machine) Replay(offset int64, r Record) {
 	switch {
 	case !r.IsOffset:
 		g.metadata = r.Metadata
+		if g.metadata == nil && len(g.offsets) == 0 {
+			delete(m.groups, r.Group)
+		}
 	case r.Offset != nil:
 		byPartition := g.offsets[r.Topic]
 		if byPartition == nil {
@@ -120,9 +124,6 @@ func (m *Machine) Replay(offset int64, r Record) {
 		if len(g.offsets[r.Topic]) == 0 {
 			delete(g.offsets, r.Topic)
 		}
-	}
-	if g.metadata == nil && len(g.offsets) == 0 {
-		delete(m.groups, r.Group)
 	}
 }
 

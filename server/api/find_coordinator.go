@@ -49,6 +49,11 @@ func (h *Handlers) findCoordinator(c *Call, req *kmsg.FindCoordinatorRequest, re
 				resp.Coordinators = found
 			} else {
 				f := &found[0]
+				if f.ErrorCode == 0 {
+					// Kafka says so to those that ask for one coordinator.
+					none := "NONE"
+					f.ErrorMessage = &none
+				}
 				resp.ErrorCode, resp.ErrorMessage = f.ErrorCode, f.ErrorMessage
 				resp.NodeID, resp.Host, resp.Port = f.NodeID, f.Host, f.Port
 			}
@@ -100,8 +105,9 @@ func (h *Handlers) groupCoordinator(c *Call, key string, done func(kmsg.FindCoor
 		fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "broker %d has no listener %q", b.ID, c.Conn().Listener()))
 		return
 	}
+	var noMessage string
 	r := kmsg.NewFindCoordinatorResponseCoordinator()
-	r.Key, r.NodeID, r.Host, r.Port = key, b.ID, host, port
+	r.Key, r.NodeID, r.Host, r.Port, r.ErrorMessage = key, b.ID, host, port, &noMessage
 	if leader != h.NodeID {
 		done(r)
 		return

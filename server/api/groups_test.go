@@ -469,9 +469,10 @@ func TestGroupAdministration(t *testing.T) {
 	del.Group = "simple"
 	del.Topics = []kmsg.OffsetDeleteRequestTopic{
 		{Topic: "missing", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}}},
-		{Topic: "t", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}}},
+		{Topic: "t", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 7}, {Partition: 0}}},
 	}
-	if r := askAs[*kmsg.OffsetDeleteResponse](c, 0, del); r.ErrorCode != 0 || r.Topics[0].Partitions[0].ErrorCode != 0 || r.Topics[1].Partitions[0].ErrorCode != 3 {
+	if r := askAs[*kmsg.OffsetDeleteResponse](c, 0, del); r.ErrorCode != 0 || r.Topics[0].Partitions[0].ErrorCode != 3 ||
+		r.Topics[1].Partitions[0].ErrorCode != 3 || r.Topics[1].Partitions[1].ErrorCode != 0 {
 		t.Errorf("offset delete: %+v", r)
 	}
 	del.Group = "missing"

@@ -213,32 +213,47 @@ func present(img *metadata.Image, topics []kmsg.OffsetFetchResponseGroupTopic, b
 	return kept
 }
 
-// offsetDelete deletes offsets of the topics that exist and answers for the
+// offsetDelete deletes offsets of the partitions that exist and answers for the
 // others itself.
 func (h *Handlers) offsetDelete(c *Call, req *kmsg.OffsetDeleteRequest, resp *kmsg.OffsetDeleteResponse) {
 	img := h.Image()
 	known := *req
 	known.Topics = nil
-	var unknown []kmsg.OffsetDeleteResponseTopic
-	for _, t := range req.Topics {
-		if _, ok := img.Topic(t.Topic); ok {
-			known.Topics = append(known.Topics, t)
-			continue
-		}
-		rt := kmsg.NewOffsetDeleteResponseTopic()
+	// slots are where the coordinator's answers go, in the order of known.
+	var slots []*kmsg.OffsetDeleteResponseTopicPartition
+	topics := make([]kmsg.OffsetDeleteResponseTopic, len(req.Topics))
+	for i := range req.Topics {
+		t, rt := req.Topics[i], &topics[i]
 		rt.Topic = t.Topic
-		for i := range t.Partitions {
-			p := kmsg.NewOffsetDeleteResponseTopicPartition()
-			p.Partition, p.ErrorCode = t.Partitions[i].Partition, kerr.UnknownTopicOrPartition.Code
-			rt.Partitions = append(rt.Partitions, p)
+		rt.Partitions = make([]kmsg.OffsetDeleteResponseTopicPartition, len(t.Partitions))
+		asked := t.Partitions
+		t.Partitions = nil
+		for j := range asked {
+			p := &rt.Partitions[j]
+			p.Partition = asked[j].Partition
+			if _, ok := img.Partition(t.Topic, p.Partition); !ok {
+				p.ErrorCode = kerr.UnknownTopicOrPartition.Code
+				continue
+			}
+			t.Partitions = append(t.Partitions, asked[j])
+			slots = append(slots, p)
 		}
-		unknown = append(unknown, rt)
+		if len(t.Partitions) > 0 {
+			known.Topics = append(known.Topics, t)
+		}
 	}
 	h.Groups.DeleteOffsets(c.client(), &known, func(r *kmsg.OffsetDeleteResponse) {
 		h.guard(c, func() {
-			resp.ErrorCode, resp.Topics = r.ErrorCode, r.Topics
+			resp.ErrorCode = r.ErrorCode
 			if r.ErrorCode == 0 {
-				resp.Topics = append(resp.Topics, unknown...)
+				resp.Topics = topics
+			}
+			n := 0
+			for i := range r.Topics {
+				for j := range r.Topics[i].Partitions {
+					slots[n].ErrorCode = r.Topics[i].Partitions[j].ErrorCode
+					n++
+				}
 			}
 			c.Reply()
 		})
