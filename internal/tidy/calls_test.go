@@ -17,7 +17,7 @@ var banned = []struct {
 	{"time", "Now Since Until Sleep After AfterFunc NewTimer NewTicker Tick", "internal/clock", []string{"internal/clock", "internal/vfs", "server/network", "cmd"}},
 	{"os", "Open OpenFile Create ReadFile WriteFile Remove RemoveAll Rename Mkdir* Stat Lstat ReadDir Truncate Link Symlink", "internal/vfs", []string{"internal/vfs", "server/network", "cmd"}},
 	{"ioutil", "*", "internal/vfs", nil},
-	{"net", "Dial* Listen*", "server/network or internal/memnet", []string{"internal/memnet", "server/network", "cmd"}},
+	{"net", "Dial* Listen ListenConfig ListenIP ListenMulticastUDP ListenPacket ListenTCP ListenUDP ListenUnix*", "server/network or internal/memnet", []string{"internal/memnet", "server/network", "cmd"}},
 	{"rand", "Int* N Float* Perm Shuffle Read Uint*", "an injected *rand.Rand", []string{"cmd"}},
 }
 

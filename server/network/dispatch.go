@@ -79,7 +79,7 @@ func (c *Conn) serveOnReader(r *Request, class Class) {
 	}
 	if r.state.Load() == requestEnded && c.outstanding.Load() == 0 && r.end != endHangup {
 		if r.end == endResponse {
-			c.turn.add(c.outItems(r.resp))
+			c.turn.add(c, r.resp)
 			r.resp = Response{}
 			if c.turn.bytes > turnBytesMax {
 				c.flush()
@@ -114,7 +114,7 @@ func (c *Conn) settle(r *Request) {
 	var abandoned []*Request
 	ended := r.state.Load() == requestEnded
 	if ended {
-		r.items = c.outItems(r.resp)
+		r.items = c.appendItems(nil, r.resp)
 	}
 	c.mu.Lock()
 	c.outstanding.Add(1)
@@ -158,7 +158,7 @@ func (c *Conn) refuseNext(reason string) {
 
 // finish marks a slot done and sends everything that is now in order.
 func (c *Conn) finish(r *Request) {
-	r.items = c.outItems(r.resp)
+	r.items = c.appendItems(nil, r.resp)
 	c.mu.Lock()
 	r.done = true
 	dropped := c.popLocked()

@@ -79,13 +79,14 @@ type turn struct {
 	bytes int
 }
 
-func (t *turn) add(items []outItem) {
+func (t *turn) add(c *Conn, resp Response) {
 	if t.list == nil {
 		t.list = outLists.Get().(*outList)
 	}
-	t.list.items = append(t.list.items, items...)
-	for i := range items {
-		t.bytes += items[i].sizeBytes()
+	before := len(t.list.items)
+	t.list.items = c.appendItems(t.list.items, resp)
+	for i := before; i < len(t.list.items); i++ {
+		t.bytes += t.list.items[i].sizeBytes()
 	}
 }
 
@@ -105,9 +106,8 @@ type outQueue struct {
 	heapBytes int
 }
 
-// outItems prepares a response for the out-queue; empty pieces are dropped.
-func (c *Conn) outItems(resp Response) []outItem {
-	items := make([]outItem, 0, len(resp.Segs))
+// appendItems prepares a response for the out-queue; empty pieces are dropped.
+func (c *Conn) appendItems(items []outItem, resp Response) []outItem {
 	for _, s := range resp.Segs {
 		if s.Region == nil {
 			if len(s.Bytes) > 0 {
