@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/klauspost/compress/snappy"
@@ -9,7 +10,40 @@ import (
 
 func rawSnappy(plain []byte) []byte { return snappy.Encode(nil, plain) }
 
+// javaBatches are batches of twelve records that Kafka's Java producer sent,
+// idempotent and with linger, one for each codec.
+func javaBatches(t testing.TB) map[Codec]View {
+	out := map[Codec]View{}
+	for _, codec := range allCodecs {
+		b, err := os.ReadFile("testdata/java/" + codec.String() + ".batch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[codec] = b
+	}
+	return out
+}
+
+func TestJavaBatches(t *testing.T) {
+	for codec, v := range javaBatches(t) {
+		s, err := Validate(v, Options{})
+		if err != nil || s.NumRecords != 12 || v.Codec() != codec || !v.HasProducerID() || v.BaseSequence() != 0 {
+			t.Fatalf("%v: %+v, %v", codec, s, err)
+		}
+		records := collect(t, v)
+		if !bytes.HasPrefix(records[3].Value, []byte("the quick brown fox")) || records[3].Key != nil || records[11].Offset != 11 {
+			t.Errorf("%v: %+v", codec, records[3])
+		}
+		if off, _, found, err := OffsetOfMaxTimestamp(v, 0); err != nil || !found || off < 0 || off > 11 {
+			t.Errorf("%v: %d, %v, %v", codec, off, found, err)
+		}
+	}
+}
+
 func seeds(f *testing.F) {
+	for _, v := range javaBatches(f) {
+		f.Add([]byte(v))
+	}
 	for _, codec := range allCodecs {
 		f.Add([]byte(three(BuilderOptions{Codec: codec})))
 		f.Add([]byte(three(BuilderOptions{Codec: codec, Producer: &ProducerStamp{ID: 1, BaseSequence: 2}, Transactional: true})))
