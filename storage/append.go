@@ -178,8 +178,12 @@ func (l *Log) writeLocked(batches []byte, p pending, cfg *LogConfig) error {
 		return err
 	}
 	clock := l.store.env.Clock
+	s := active(l.list())
+	if s.SizeBytes() == 0 {
+		l.folderNew = true // the file appears with its first write
+	}
 	began := clock.Now()
-	err := active(l.list()).Append(batches, l.infos, cfg.IndexIntervalBytes, cfg.SegmentBytes)
+	err := s.Append(batches, l.infos, cfg.IndexIntervalBytes, cfg.SegmentBytes)
 	if took := clock.Now().Sub(began); took >= slowAppend {
 		l.store.slowUntil.Store(began.Add(took + pressureFor).UnixNano())
 		l.store.metrics.slowAppends.Inc()

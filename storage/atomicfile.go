@@ -28,21 +28,33 @@ func replaceFile(fsys vfs.FS, name string, data []byte) error {
 // is false.
 func placeFile(fsys vfs.FS, name string, data []byte, sync bool) error {
 	temp := name + ".tmp"
-	f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return fmt.Errorf("replace %s: %w", name, err)
-	}
-	_, err = f.Write(data)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := createFile(fsys, temp, data, sync); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
 	if err := fsys.Rename(temp, name); err != nil {
 		return fmt.Errorf("replace %s: %w", name, err)
 	}
 	return nil
+}
+
+// writeFile makes name hold data, in place and without a sync.
+func writeFile(fsys vfs.FS, name string, data []byte) error {
+	if err := createFile(fsys, name, data, false); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func createFile(fsys vfs.FS, name string, data []byte, sync bool) error {
+	f, err := fsys.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // readFile reads a small file whole.
@@ -52,6 +64,15 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// Most are shorter than this: one call less when thousands are read.
+	data := make([]byte, 256)
+	n, err := f.ReadAt(data, 0)
+	if errors.Is(err, io.EOF) {
+		return data[:n], nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -59,8 +80,8 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	if info.Size() > maxSmallFile {
 		return nil, fmt.Errorf("%w: %s has %d bytes", ErrCorrupt, name, info.Size())
 	}
-	data := make([]byte, info.Size())
-	n, err := f.ReadAt(data, 0)
+	data = make([]byte, info.Size())
+	n, err = f.ReadAt(data, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}

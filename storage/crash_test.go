@@ -42,6 +42,7 @@ func (r *workload) run() bool {
 		r.appends(6), r.flush, r.appends(5), r.checkpoint, r.truncate(3), r.appends(8), r.deleteRecords,
 		r.retention, r.appends(4), r.elect, r.appends(9), r.truncate(12), r.flush, r.appends(3), r.restart,
 		r.appends(5), r.deleteRecords, r.flush, r.retention, r.otherTopic, r.appends(4), r.restart, r.appends(2),
+		r.expire, r.appends(1), r.expire, r.flush, r.restart, r.appends(1),
 	}
 	for _, step := range steps {
 		step()
@@ -158,6 +159,17 @@ func (r *workload) retention() {
 	r.m.maxStart = max(r.m.maxStart, r.l.HighWatermark())
 	r.w.store.RunRetention()
 	r.w.clock.Advance(2 * time.Second)
+	r.l.Reconfigure(testLogConfig())
+}
+
+// expire lets retention.ms delete everything, the active segment included.
+func (r *workload) expire() {
+	cfg := testLogConfig()
+	cfg.RetentionMs = 10
+	r.l.Reconfigure(cfg)
+	r.w.clock.Advance(500 * time.Millisecond)
+	r.m.maxStart = max(r.m.maxStart, r.l.HighWatermark())
+	r.w.store.RunRetention()
 	r.l.Reconfigure(testLogConfig())
 }
 

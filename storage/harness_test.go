@@ -223,6 +223,9 @@ func (m *model) check(l *Log, must func(appended) bool) error {
 	known := map[int64][]appended{}
 	for _, a := range m.batches {
 		known[a.base] = append(known[a.base], a)
+		if must(a) && !a.maybe && a.next > end {
+			return fmt.Errorf("the log ends at %d, before the batch [%d, %d): its offsets would be used again", end, a.base, a.next)
+		}
 		if a.next <= start || a.maybe || !must(a) {
 			continue
 		}

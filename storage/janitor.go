@@ -94,16 +94,6 @@ func (s *Store) checkpointRun() {
 	}
 }
 
-// RunRetention deletes what retention no longer keeps and forgets idle
-// producers, in every log. It runs by itself every RetentionCheck.
-func (s *Store) RunRetention() {
-	for _, l := range s.Logs() {
-		if err := l.retain(); err != nil && !errors.Is(err, ErrOffline) {
-			s.env.Logger.Error("retention", "log", l.tp.String(), "err", err)
-		}
-	}
-}
-
 // writeCheckpoints writes recovery points, high watermarks and log starts of all
 // logs. It takes no log's lock.
 func (s *Store) writeCheckpoints() error {

@@ -135,7 +135,7 @@ func (l *Log) restartAt(segments []*segment.Segment, offset int64) ([]*segment.S
 		}
 		l.store.removeLater(l.Config().FileDeleteDelayMs, names...)
 	}
-	s, err := segment.Create(l.store.seg, l.dir, offset)
+	s, err := segment.Create(l.store.seg, l.dir, offset, false)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (l *Log) openSegments(f *folderFiles) ([]*segment.Segment, error) {
 		}
 	}
 	if len(f.bases) == 0 {
-		s, err := segment.Create(l.store.seg, l.dir, l.logStart.Load())
+		s, err := segment.Create(l.store.seg, l.dir, l.logStart.Load(), false)
 		if err != nil {
 			return nil, err
 		}

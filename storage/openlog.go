@@ -206,10 +206,11 @@ func (l *Log) create() error {
 	if err := fsys.MkdirAll(l.dir, 0o755); err != nil {
 		return err
 	}
-	if err := placeFile(fsys, l.path(partitionMetadataFile), EncodePartitionMetadata(l.topicID), false); err != nil {
+	// Written in place: one that a crash tears counts as absent.
+	if err := writeFile(fsys, l.path(partitionMetadataFile), EncodePartitionMetadata(l.topicID)); err != nil {
 		return err
 	}
-	first, err := segment.Create(l.store.seg, l.dir, 0)
+	first, err := segment.Create(l.store.seg, l.dir, 0, true)
 	if err != nil {
 		return err
 	}

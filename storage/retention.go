@@ -42,24 +42,85 @@ func (l *Log) raiseStartLocked(offset int64) bool {
 	return true
 }
 
-// retain deletes the segments that retention no longer keeps. Nothing at or
-// above the high watermark goes.
-func (l *Log) retain() error {
-	if !l.loaded.Load() && l.nothingToRetain() {
-		return nil
+// RunRetention deletes what retention no longer keeps and forgets idle
+// producers, in every log. It runs by itself every RetentionCheck.
+//
+// The log starts move first and are made durable, then the files go: a power cut
+// may keep any of the renames, and must not leave a hole that is read.
+func (s *Store) RunRetention() {
+	var moved []*Log
+	for _, l := range s.Logs() {
+		some, err := l.moveStart()
+		if err != nil && !errors.Is(err, ErrOffline) {
+			s.env.Logger.Error("retention", "log", l.tp.String(), "err", err)
+		}
+		if some {
+			moved = append(moved, l)
+		}
 	}
-	if err := l.ensure(false); err != nil {
-		return nil // offline: revive reports
+	if len(moved) == 0 {
+		return
 	}
-	var names []string
-	err := l.change("retention", func() error {
+	if err := s.writeCheckpoints(); err != nil {
+		s.env.Logger.Error("write checkpoints", "err", err)
+		if !isDiskFull(err) {
+			return // only on a full disk is room worth more
+		}
+	}
+	for _, l := range moved {
+		if err := l.deleteBelowStart(); err != nil && !errors.Is(err, ErrOffline) {
+			s.env.Logger.Error("retention", "log", l.tp.String(), "err", err)
+		}
+	}
+}
+
+// moveStart decides which segments go, oldest first, and moves the log's start
+// behind them. Nothing at or above the high watermark goes; when every segment
+// does, the log first rolls.
+func (l *Log) moveStart() (some bool, err error) {
+	if !l.loaded.Load() && l.nothingToRetain() || l.ensure(false) != nil {
+		return false, nil // revive speaks for a log that is offline
+	}
+	err = l.change("retention", func() error {
 		l.producers.Expire(l.nowMs(), l.store.cfg.ProducerIDExpirationMs)
-		doomed, err := l.expiredLocked()
-		if err != nil || doomed == 0 {
+		n, err := l.expiredLocked()
+		if err != nil || n == 0 {
 			return err
 		}
-		names, err = l.deleteOldestLocked(doomed)
-		return err
+		if n == len(l.list()) {
+			if err := l.rollLocked(l.logEnd.Load()); err != nil {
+				return err
+			}
+			// The new file's name is all that will tell where the log goes on.
+			if err := l.store.env.FS.SyncDir(l.dir); err != nil {
+				return err
+			}
+		}
+		l.raiseStartLocked(l.list()[n].BaseOffset())
+		some = true
+		return nil
+	})
+	return some, err
+}
+
+// deleteBelowStart drops the segments that end at or below the log's start.
+func (l *Log) deleteBelowStart() error {
+	var names []string
+	err := l.change("retention", func() error {
+		segments, n := l.list(), 0
+		for n+1 < len(segments) && segments[n+1].BaseOffset() <= l.logStart.Load() {
+			n++
+		}
+		l.publish(slices.Clone(segments[n:]))
+		for _, s := range segments[:n] {
+			gone, err := l.deleteSegment(s)
+			names = append(names, gone...)
+			if err != nil {
+				return err
+			}
+		}
+		l.folderNew = l.folderNew || n > 0
+		return nil
 	})
 	l.store.removeLater(l.Config().FileDeleteDelayMs, names...)
 	return err
@@ -128,29 +189,6 @@ func (l *Log) tooOld(s *segment.Segment, cfg LogConfig) (bool, error) {
 		}
 	}
 	return l.nowMs()-newest > cfg.RetentionMs, nil
-}
-
-// deleteOldestLocked drops the first n segments; when that is all of them, the
-// log first rolls. The start moves before the files go, so that a reader is told
-// the truth.
-func (l *Log) deleteOldestLocked(n int) (names []string, err error) {
-	if n == len(l.list()) {
-		if err := l.rollLocked(l.logEnd.Load()); err != nil {
-			return nil, err
-		}
-	}
-	segments := l.list()
-	l.raiseStartLocked(segments[n].BaseOffset())
-	l.publish(slices.Clone(segments[n:]))
-	for _, s := range segments[:n] {
-		gone, err := l.deleteSegment(s)
-		names = append(names, gone...)
-		if err != nil {
-			return names, err
-		}
-	}
-	l.folderNew = true
-	return names, nil
 }
 
 func (l *Log) deleteSegment(s *segment.Segment) ([]string, error) {

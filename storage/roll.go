@@ -51,7 +51,7 @@ func (l *Log) rollLocked(offset int64) error {
 	if err := old.Seal(); err != nil {
 		return err
 	}
-	s, err := segment.Create(l.store.seg, l.dir, offset)
+	s, err := segment.Create(l.store.seg, l.dir, offset, false)
 	if err != nil {
 		return err
 	}

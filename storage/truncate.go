@@ -90,12 +90,24 @@ func (l *Log) restartLocked(offset int64) error {
 	if err := l.lowerRecoveryPoint(offset); err != nil {
 		return err
 	}
-	old := l.list()
-	if err := l.dropSegments(old); err != nil {
+	for _, s := range l.list() {
+		if s.BaseOffset() == offset {
+			// Its name is needed again: it goes first.
+			if err := l.dropSegments([]*segment.Segment{s}); err != nil {
+				return err
+			}
+		}
+	}
+	s, err := segment.Create(l.store.seg, l.dir, offset, false)
+	if err != nil {
 		return err
 	}
-	s, err := segment.Create(l.store.seg, l.dir, offset)
-	if err != nil {
+	// The new file's name is all that will tell where the log goes on.
+	if err := l.store.env.FS.SyncDir(l.dir); err != nil {
+		return err
+	}
+	old := slices.DeleteFunc(slices.Clone(l.list()), func(o *segment.Segment) bool { return o.BaseOffset() == offset })
+	if err := l.dropSegments(old); err != nil {
 		return err
 	}
 	l.publish([]*segment.Segment{s})

@@ -121,13 +121,14 @@ func (s *Segment) noteTime() error {
 // ends the time index, the indexes are in their files, blocks reserved beyond
 // the end are given back.
 func (s *Segment) Seal() error {
+	if s.size.Load() == 0 {
+		return s.trim()
+	}
 	if _, _, err := s.MaxTimestamp(); err != nil {
 		return err
 	}
-	if s.size.Load() > 0 {
-		if err := s.noteTime(); err != nil {
-			return err
-		}
+	if err := s.noteTime(); err != nil {
+		return err
 	}
 	if err := s.WriteIndexes(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/barnabas-mq/barnabas/internal/vfs"
@@ -45,11 +46,10 @@ type index struct {
 	ref   *FileRef
 	width int
 	state atomic.Pointer[indexState]
-	// written is how many entries of the tail the file holds too; unsynced
-	// says that the file was written since it was last synced. Writer only.
-	written  int
-	unsynced bool
-	exists   bool
+	// written is how many entries of the tail the file holds too. Writer only.
+	written int
+	// exists says that the file was made.
+	exists atomic.Bool
 }
 
 // indexState is what readers see. The tail's array never moves; n entries of it
@@ -61,7 +61,8 @@ type indexState struct {
 }
 
 func newIndex(ref *FileRef, width, inFile int, exists bool) *index {
-	x := &index{ref: ref, width: width, exists: exists}
+	x := &index{ref: ref, width: width}
+	x.exists.Store(exists)
 	x.state.Store(&indexState{inFile: inFile})
 	return x
 }
@@ -124,7 +125,7 @@ func decodeEntry(b []byte, width int) entry {
 func (x *index) writeOut() error {
 	s := x.state.Load()
 	n := int(s.n.Load())
-	if x.exists && x.written == n {
+	if x.exists.Load() && x.written == n {
 		return nil
 	}
 	buf := make([]byte, 0, (n-x.written)*x.width)
@@ -136,25 +137,21 @@ func (x *index) writeOut() error {
 		return err
 	}
 	defer x.ref.Release()
-	x.unsynced = true
 	if _, err := f.WriteAt(buf, int64(s.inFile+x.written)*int64(x.width)); err != nil {
 		return fmt.Errorf("write %s: %w", x.ref.path, err)
 	}
-	x.exists, x.written = true, n
+	x.exists.Store(true)
+	x.written = n
 	return nil
 }
 
-// read reads entries of the file, which must hold them.
-func (x *index) read(f vfs.File, from, to int) ([]entry, error) {
-	buf := make([]byte, (to-from)*x.width)
-	if _, err := f.ReadAt(buf, int64(from)*int64(x.width)); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read %s: %w", x.ref.path, err)
+// at reads one entry of the file.
+func (x *index) at(f vfs.File, i int) (entry, error) {
+	buf := make([]byte, x.width)
+	if err := x.readRaw(f, buf, i); err != nil {
+		return entry{}, err
 	}
-	entries := make([]entry, to-from)
-	for i := range entries {
-		entries[i] = decodeEntry(buf[i*x.width:], x.width)
-	}
-	return entries, nil
+	return decodeEntry(buf, x.width), nil
 }
 
 // floor finds the last entry whose key is not above key; ok is false when there
@@ -180,6 +177,9 @@ func (x *index) floorBy(field func(entry) int64, most int64) (e entry, ok bool, 
 	return x.floorInFile(s.inFile, field, most)
 }
 
+// blocks are the buffers of index searches.
+var blocks = sync.Pool{New: func() any { return new([searchBlock * TimeEntrySize]byte) }}
+
 func (x *index) floorInFile(n int, field func(entry) int64, most int64) (entry, bool, error) {
 	if n == 0 {
 		return entry{}, false, nil
@@ -189,28 +189,48 @@ func (x *index) floorInFile(n int, field func(entry) int64, most int64) (entry, 
 		return entry{}, false, err
 	}
 	defer x.ref.Release()
+	block := blocks.Get().(*[searchBlock * TimeEntrySize]byte)
+	defer blocks.Put(block)
 	lo, hi := 0, n // the answer, if any, is in [lo, hi)
 	for hi-lo > searchBlock {
 		mid := lo + (hi-lo)/2
-		at, err := x.read(f, mid, mid+1)
-		if err != nil {
+		if err := x.readRaw(f, block[:x.width], mid); err != nil {
 			return entry{}, false, err
 		}
-		if field(at[0]) <= most {
+		if field(decodeEntry(block[:], x.width)) <= most {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	block, err := x.read(f, lo, hi)
-	if err != nil {
+	raw := block[:(hi-lo)*x.width]
+	if err := x.readRaw(f, raw, lo); err != nil {
 		return entry{}, false, err
 	}
-	i := floorIn(block, field, most)
-	if i < 0 {
+	below, above := -1, hi-lo
+	for above-below > 1 {
+		mid := below + (above-below)/2
+		if field(decodeEntry(raw[mid*x.width:], x.width)) <= most {
+			below = mid
+		} else {
+			above = mid
+		}
+	}
+	if below < 0 {
 		return entry{}, false, nil
 	}
-	return block[i], true, nil
+	return decodeEntry(raw[below*x.width:], x.width), true, nil
+}
+
+// readRaw reads entries of the file from number from on; what a file that was
+// cut under a reader lacks is zero, which leads to the start of the segment.
+func (x *index) readRaw(f vfs.File, b []byte, from int) error {
+	n, err := f.ReadAt(b, int64(from)*int64(x.width))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", x.ref.path, err)
+	}
+	clear(b[n:])
+	return nil
 }
 
 // floorIn is the position of the last entry with a field of at most most, or -1.
@@ -255,11 +275,8 @@ func (x *index) last() (entry, bool, error) {
 		return entry{}, false, err
 	}
 	defer x.ref.Release()
-	es, err := x.read(f, s.inFile-1, s.inFile)
-	if err != nil {
-		return entry{}, false, err
-	}
-	return es[0], true, nil
+	e, err := x.at(f, s.inFile-1)
+	return e, err == nil, err
 }
 
 // truncate keeps the entries before the first one that cut chooses; the file is
@@ -277,11 +294,11 @@ func (x *index) truncate(cut func(entry) bool) error {
 	lo, hi := 0, n
 	for lo < hi {
 		mid := lo + (hi-lo)/2
-		at, err := x.read(f, mid, mid+1)
+		e, err := x.at(f, mid)
 		if err != nil {
 			return err
 		}
-		if cut(at[0]) {
+		if cut(e) {
 			hi = mid
 		} else {
 			lo = mid + 1
@@ -305,15 +322,19 @@ func (x *index) resetLocked(f vfs.File, n int) error {
 	if err := f.Truncate(int64(n) * int64(x.width)); err != nil {
 		return fmt.Errorf("cut %s: %w", x.ref.path, err)
 	}
-	x.exists, x.unsynced, x.written = true, true, 0
+	x.exists.Store(true)
+	x.written = 0
 	x.state.Store(&indexState{inFile: n})
 	return nil
 }
 
 func (x *index) sync() error {
+	if !x.exists.Load() {
+		return nil
+	}
 	f, err := x.ref.Acquire()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // never written, or deleted since
+		return nil // deleted since
 	}
 	if err != nil {
 		return err
@@ -360,11 +381,11 @@ func (x *index) dropZeros(f vfs.File) error {
 	lo, hi := 0, n // entries before lo are real, from hi on they are zero
 	for lo < hi {
 		mid := lo + (hi-lo)/2
-		at, err := x.read(f, mid, mid+1)
+		e, err := x.at(f, mid)
 		if err != nil {
 			return err
 		}
-		if at[0] != (entry{}) {
+		if e != (entry{}) {
 			lo = mid + 1
 		} else {
 			hi = mid

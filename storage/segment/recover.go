@@ -83,7 +83,7 @@ func (s *Segment) Recover(o RecoverOptions) (Recovery, error) {
 func (s *Segment) trusted(f vfs.File, from int64) (int64, error) {
 	s.maxTimestampMs, s.maxOffset, s.maxKnown = NoTimestamp, s.base, true
 	s.firstKnown = false
-	if from > s.base && s.offsets.exists && s.times.exists {
+	if from > s.base && s.offsets.exists.Load() && s.times.exists.Load() {
 		start, ok, err := s.keepBefore(f, from)
 		if err != nil || ok {
 			return start, err

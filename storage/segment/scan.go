@@ -24,11 +24,12 @@ func (e *CorruptError) Error() string {
 const (
 	// crcFrom is where the checksummed part of a batch starts.
 	crcFrom = 21
-	// scanWindow is read at once when batches are small or checked whole;
-	// headerWindow when they are large and only headers matter.
+	// A scan of headers reads headerWindow at once, and up to scanWindow once it
+	// turns out that it goes on over small batches. A scan that checks batches
+	// reads crcWindow.
+	headerWindow = 4 << 10
 	scanWindow   = 64 << 10
 	crcWindow    = 256 << 10
-	headerWindow = 4 << 10
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -53,7 +54,7 @@ type Scanner struct {
 	buf     []byte
 	bufPos  int64
 	bufLen  int
-	lastLen int64
+	window  int
 	headBuf [batch.HeaderSize]byte // the window may move on while head is in use
 	head    Header
 	err     error
@@ -62,7 +63,11 @@ type Scanner struct {
 // NewScanner reads batches from position up to end, the size of the file or
 // less. With crc, the checksum of each batch is verified.
 func NewScanner(r io.ReaderAt, path string, position, end, baseOffset int64, crc bool) *Scanner {
-	return &Scanner{r: r, path: path, pos: position, end: end, crc: crc, last: baseOffset - 1}
+	s := &Scanner{r: r, path: path, pos: position, end: end, crc: crc, last: baseOffset - 1, window: headerWindow}
+	if crc {
+		s.window = crcWindow
+	}
+	return s
 }
 
 // Next moves to the next batch. It returns false at the end, at an error and at
@@ -81,7 +86,6 @@ func (s *Scanner) Next() bool {
 	}
 	s.head = Header{View: h, Position: s.pos}
 	s.last = h.LastOffset()
-	s.lastLen = size
 	s.pos += size
 	return true
 }
@@ -137,14 +141,10 @@ func (s *Scanner) bytes(off int64, n int) ([]byte, error) {
 	if off >= s.bufPos && off+int64(n) <= s.bufPos+int64(s.bufLen) {
 		return s.buf[off-s.bufPos:][:n], nil
 	}
-	window := scanWindow
-	switch {
-	case s.crc:
-		window = crcWindow
-	case s.lastLen > headerWindow/2:
-		window = headerWindow
+	if near := off - s.bufPos - int64(s.bufLen); s.bufLen > 0 && near < headerWindow/4 && s.window < scanWindow {
+		s.window *= 2
 	}
-	window = int(min(int64(max(window, n)), s.end-off))
+	window := int(min(int64(max(s.window, n)), s.end-off))
 	if cap(s.buf) < window {
 		s.buf = make([]byte, window)
 	}

@@ -52,27 +52,36 @@ type Segment struct {
 	unsynced       atomic.Bool // written since the last sync began
 }
 
-// Create makes an empty segment. Files that an interrupted roll left under its
-// name are emptied.
-func Create(env *Env, dir string, baseOffset int64) (*Segment, error) {
+// Create makes an empty segment. Files that an interrupted run left under its
+// name are emptied or removed. In a fresh folder nothing can be left, and the
+// .log appears with its first write: creating files is what makes thousands of
+// new partitions slow. Otherwise the .log is made at once, because the name of
+// an empty one can be all that tells where the log goes on.
+func Create(env *Env, dir string, baseOffset int64, fresh bool) (*Segment, error) {
 	s := build(env, dir, baseOffset)
-	for _, suffix := range []string{IndexSuffix, TimeIndexSuffix, TxnIndexSuffix} {
-		if err := env.FS.Remove(path(dir, baseOffset, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("remove a left-over index: %w", err)
+	if !fresh {
+		if err := s.createFile(); err != nil {
+			return nil, fmt.Errorf("create a segment: %w", err)
 		}
 	}
-	f, err := env.FS.OpenFile(s.ref.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("create a segment: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("create a segment: %w", err)
-	}
+	s.ref = env.Files.Ref(s.ref.path, os.O_RDWR|os.O_CREATE)
 	s.offsets = newIndex(env.Files.Ref(path(dir, baseOffset, IndexSuffix), os.O_RDWR|os.O_CREATE), OffsetEntrySize, 0, false)
 	s.times = newIndex(env.Files.Ref(path(dir, baseOffset, TimeIndexSuffix), os.O_RDWR|os.O_CREATE), TimeEntrySize, 0, false)
 	s.maxKnown, s.firstKnown = true, true
-	s.unsynced.Store(true)
 	return s, nil
+}
+
+func (s *Segment) createFile() error {
+	for _, suffix := range []string{IndexSuffix, TimeIndexSuffix, TxnIndexSuffix} {
+		if err := s.env.FS.Remove(path(s.dir, s.base, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := s.env.FS.OpenFile(s.ref.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Sizes are the lengths of a segment's files; -1 for one that is missing.
