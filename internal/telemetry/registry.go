@@ -36,18 +36,12 @@ type Registry struct {
 	metrics map[string]any
 }
 
-// NewRegistry is an empty registry.
+// NewRegistry has the collectors of the process and of the Go runtime. They are not
+// part of Defs: their names belong to the Prometheus client.
 func NewRegistry() *Registry {
-	return &Registry{prom: prometheus.NewRegistry(), defs: map[string]Def{}, metrics: map[string]any{}}
-}
-
-// AddRuntime adds the collectors of the process and of the Go runtime. They are
-// not part of Defs: their names belong to the Prometheus client.
-func (r *Registry) AddRuntime() {
-	if r == nil {
-		return
-	}
+	r := &Registry{prom: prometheus.NewRegistry(), defs: map[string]Def{}, metrics: map[string]any{}}
 	r.prom.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
 }
 
 // Handler serves the metrics in Prometheus' text format, or OpenMetrics when the

@@ -31,7 +31,6 @@ func TestMetricsAreServed(t *testing.T) {
 	r.GaugeFunc("d", "Ds.", func() float64 { return 7 })
 	r.CounterFunc("e_total", "Es.", func() float64 { return 8 })
 	r.Histogram("f_seconds", "Fs.", "api").With("Produce").ObserveDuration(2 * time.Millisecond)
-	r.AddRuntime()
 
 	got := scrape(t, r)
 	for _, line := range []string{
@@ -73,7 +72,6 @@ func TestNilRegistryCountsNothing(t *testing.T) {
 	r.CounterFunc("a", "", nil)
 	r.Histogram("a", "").Observe(1)
 	r.Histogram("a", "", "l").With("v").ObserveDuration(1)
-	r.AddRuntime()
 	if d := r.Defs(); d != nil {
 		t.Errorf("defs of nil: %v", d)
 	}
