@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,13 +25,7 @@ type OffsetCheckpoint map[TopicPartition]int64
 // Encode is the file: version, number of entries, and a line
 // `topic partition offset` each.
 func (c OffsetCheckpoint) Encode() []byte {
-	tps := make([]TopicPartition, 0, len(c))
-	for tp := range c {
-		tps = append(tps, tp)
-	}
-	slices.SortFunc(tps, func(a, b TopicPartition) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
-	})
+	tps := c.partitions()
 	b := fmt.Appendf(nil, "%d\n%d\n", checkpointVersion, len(tps))
 	for _, tp := range tps {
 		b = append(b, tp.Topic...)
@@ -41,6 +36,13 @@ func (c OffsetCheckpoint) Encode() []byte {
 		b = append(b, '\n')
 	}
 	return b
+}
+
+// partitions are the keys in order.
+func (c OffsetCheckpoint) partitions() []TopicPartition {
+	return slices.SortedFunc(maps.Keys(c), func(a, b TopicPartition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
 }
 
 // ParseOffsetCheckpoint reads a checkpoint file.

@@ -117,7 +117,7 @@ func (s *Segment) lookup(f vfs.File, offset int64) (int64, error) {
 // seek finds the first batch from position on that ends at offset or later.
 func (s *Segment) seek(f vfs.File, position, end, offset int64) (Header, bool, error) {
 	h, found, err := s.walk(f, position, end, offset)
-	if position > 0 && (errors.Is(err, errMisled) || isCorrupt(err)) {
+	if position > 0 && (errors.Is(err, errMisled) || isCorrupt(err) || errors.Is(err, batch.ErrOldMagic)) {
 		return s.walk(f, 0, end, offset)
 	}
 	return h, found, err

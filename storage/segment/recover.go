@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/barnabas-mq/barnabas/internal/vfs"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
 )
 
 // Recovery is what a recovery of one segment found.
@@ -114,7 +115,7 @@ func (s *Segment) keepBefore(f vfs.File, from int64) (start int64, ok bool, err 
 		return 0, false, err
 	}
 	if h, found, err := s.walk(f, int64(last.value), s.size.Load(), s.base+last.key); err != nil || !found || h.LastOffset() != s.base+last.key {
-		if err != nil && !isCorrupt(err) && !errors.Is(err, errMisled) {
+		if err != nil && !isCorrupt(err) && !errors.Is(err, errMisled) && !errors.Is(err, batch.ErrOldMagic) {
 			return 0, false, err
 		}
 		return 0, false, nil
