@@ -63,7 +63,10 @@ type Driver struct {
 	// hear of.
 	state     *metadata.Image
 	committed []change
-	started   bool
+	// replay leads on from state before Start, when nobody needs the images in
+	// between.
+	replay  *metadata.Replay
+	started bool
 	// term is this node's term as leader, 0 while it does not lead.
 	term uint64
 
@@ -99,7 +102,7 @@ func New(o Options) *Driver {
 func (d *Driver) Start(log Log) {
 	d.mu.Lock()
 	d.started = true
-	d.log, d.published = log, d.state
+	d.log, d.published = log, d.stateLocked()
 	d.mu.Unlock()
 	go d.run()
 }
@@ -160,6 +163,13 @@ func errClosed() error { return protocol.Errorf(kerr.NotController, "the control
 func (d *Driver) Image() *metadata.Image {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.stateLocked()
+}
+
+func (d *Driver) stateLocked() *metadata.Image {
+	if d.replay != nil {
+		d.state, d.replay = d.replay.Image(), nil
+	}
 	return d.state
 }
 
@@ -205,7 +215,7 @@ func refuse(calls []call, err error) {
 func (d *Driver) turn() {
 	d.publish()
 	d.mu.Lock()
-	calls, img, term := d.queue, d.state, d.term
+	calls, img, term := d.queue, d.stateLocked(), d.term
 	d.queue = nil
 	d.mu.Unlock()
 	for len(calls) > 0 {
@@ -311,6 +321,12 @@ func (d *Driver) Apply(index, term uint64, data []byte) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.started {
+		if d.replay == nil {
+			d.replay = d.state.Replay()
+		}
+		return d.replay.Apply(int64(index), records)
+	}
 	next, delta, err := d.state.Next(int64(index), records)
 	if err != nil {
 		return err
@@ -354,5 +370,5 @@ func (d *Driver) LeaderChange(_, term uint64, self bool) {
 	if self {
 		controller, d.term = d.opts.NodeID, term
 	}
-	d.becomeLocked(d.state.WithController(controller), &metadata.Delta{})
+	d.becomeLocked(d.stateLocked().WithController(controller), &metadata.Delta{})
 }

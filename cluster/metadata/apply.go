@@ -27,12 +27,27 @@ func (img *Image) Apply(records ...Record) *Image {
 // every node. An error means that the log does not fit the image.
 func (img *Image) Next(offset int64, records []Record) (*Image, *Delta, error) {
 	e := newEdit(img, offset)
-	for i, rec := range records {
-		if err := e.apply(rec); err != nil {
-			return nil, nil, fmt.Errorf("metadata batch %d, record %d: %w", offset, i, err)
-		}
+	if err := e.batch(offset, records); err != nil {
+		return nil, nil, err
 	}
-	return e.finish()
+	next, delta := e.finish()
+	return next, delta, nil
+}
+
+// Replay leads from one image over many batches to another without making the
+// images in between. Its result is that of Next for each batch.
+type Replay struct{ e *edit }
+
+// Replay starts at img.
+func (img *Image) Replay() *Replay { return &Replay{newEdit(img, img.Offset)} }
+
+// Apply takes the next batch. After an error the Replay is of no use.
+func (r *Replay) Apply(offset int64, records []Record) error { return r.e.batch(offset, records) }
+
+// Image ends the replay.
+func (r *Replay) Image() *Image {
+	img, _ := r.e.finish()
+	return img
 }
 
 // edit is a batch half applied: copies of what changed, the rest shared.
@@ -66,6 +81,17 @@ func newEdit(img *Image, offset int64) *edit {
 		ownedConfigs: map[ConfigResource]map[string]string{},
 		brokers:      map[int32]bool{},
 	}
+}
+
+func (e *edit) batch(offset int64, records []Record) error {
+	e.out.Offset = offset
+	for i, rec := range records {
+		if err := e.apply(rec); err != nil {
+			return fmt.Errorf("metadata batch %d, record %d: %w", offset, i, err)
+		}
+	}
+	e.trimRemoved()
+	return nil
 }
 
 func (e *edit) apply(rec Record) error {
@@ -311,8 +337,7 @@ func (e *edit) setFeature(rec *FeatureLevelRecord) {
 	}
 }
 
-func (e *edit) finish() (*Image, *Delta, error) {
-	e.trimRemoved()
+func (e *edit) finish() (*Image, *Delta) {
 	img := e.out
 	img.topicsByName, img.topicsByID = e.byName.now, e.byID.now
 	img.unified, img.removed, img.configs = e.unified.now, e.removed.now, e.configs.now
@@ -334,7 +359,7 @@ func (e *edit) finish() (*Image, *Delta, error) {
 		return cmp.Compare(a.Name(), b.Name())
 	})
 	d.Configs = slices.SortedFunc(maps.Keys(e.ownedConfigs), compareResources)
-	return img, d, nil
+	return img, d
 }
 
 // trimRemoved forgets the oldest deleted topics once there are twice as many as

@@ -148,8 +148,8 @@ func decodeImage(r *reader) (*Image, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	img, _, err := e.finish()
-	return img, err
+	img, _ := e.finish()
+	return img, nil
 }
 
 func decodeBrokers(r *reader, e *edit) error {

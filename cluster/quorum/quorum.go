@@ -44,8 +44,8 @@ var (
 const (
 	// A snapshot is taken after this much log, so that a restart replays less
 	// than about 100 ms of it.
-	defaultSnapshotEntries = 50_000
-	defaultSnapshotBytes   = 20 << 20
+	defaultSnapshotEntries = 10_000
+	defaultSnapshotBytes   = 8 << 20
 )
 
 // Options is what a node is made of.
