@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/kv"
 )
@@ -20,9 +21,13 @@ const (
 	offsetBytes = 8
 )
 
-// flushBytes is how much is gathered before it is stored, however busy the shard
-// is.
-const flushBytes = 1 << 20
+// A checkpoint is stored flushEvery after something was committed, and at once
+// when there are flushBytes: a busy group commits the same offsets again and
+// again, and only the newest are worth storing.
+const (
+	flushEvery = time.Second
+	flushBytes = 1 << 20
+)
 
 var errDamaged = errors.New("the checkpoint is damaged")
 
@@ -46,8 +51,9 @@ type checkpoint struct {
 	topicID [16]byte
 	log     *slog.Logger
 	name    string
-	// pending is what was replayed and not stored yet.
-	pending []span
+	// pending is what was replayed and not stored yet, pendingBytes its size.
+	pending      []span
+	pendingBytes int
 }
 
 // meta says up to where the log is in the checkpoint.
@@ -120,30 +126,43 @@ func (c *checkpoint) scan(fn func(entry) bool) error {
 
 // add notes what was appended or read, up to end.
 func (c *checkpoint) add(entries []entry, end int64, epoch int32) {
-	if c.kv != nil {
-		c.pending = append(c.pending, span{end: end, epoch: epoch, entries: entries})
+	if c.kv == nil {
+		return
+	}
+	c.pending = append(c.pending, span{end: end, epoch: epoch, entries: entries})
+	for _, e := range entries {
+		c.pendingBytes += len(e.key) + len(e.value)
 	}
 }
 
-// flush stores what lies below the high watermark, without waiting for the disk:
-// what a crash loses is replayed from the log.
+// flush stores what lies below the high watermark, the newest of each key only
+// and without waiting for the disk: what a crash loses is replayed from the log.
 func (c *checkpoint) flush(highWatermark int64) {
-	n, size := 0, 0
+	n := 0
+	newest := map[string]int{}
 	var ops []kv.Op
 	for n < len(c.pending) && c.pending[n].end <= highWatermark {
 		for _, e := range c.pending[n].entries {
-			ops = append(ops, c.op(e))
-			size += len(e.key) + len(e.value)
+			c.pendingBytes -= len(e.key) + len(e.value)
+			op := c.op(e)
+			if i, ok := newest[string(e.key)]; ok {
+				ops[i] = op
+				continue
+			}
+			newest[string(e.key)] = len(ops)
+			ops = append(ops, op)
 		}
 		n++
-		if size >= flushBytes && !c.apply(&ops, n) {
-			return
-		} else if size >= flushBytes {
-			n, size = 0, 0
-		}
 	}
-	if n > 0 {
-		c.apply(&ops, n)
+	if n == 0 {
+		return
+	}
+	last := c.pending[n-1]
+	if c.pending = c.pending[n:]; len(c.pending) == 0 {
+		c.pending = nil
+	}
+	if err := c.kv.Apply(append(ops, c.metaOp(last)), false); err != nil {
+		c.abandon(err)
 	}
 }
 
@@ -157,25 +176,14 @@ func (c *checkpoint) op(e entry) kv.Op {
 	return kv.Op{Key: k, Value: append(v, e.value...)}
 }
 
-// apply stores the first n pending spans in one batch with what it then stands
-// for.
-func (c *checkpoint) apply(ops *[]kv.Op, n int) bool {
-	last := c.pending[n-1]
+// metaOp says that the checkpoint has everything up to a span.
+func (c *checkpoint) metaOp(last span) kv.Op {
 	m := make([]byte, 0, metaBytes)
 	m = append(m, metaVersion)
 	m = append(m, c.topicID[:]...)
 	m = binary.BigEndian.AppendUint64(m, uint64(last.end))
 	m = binary.BigEndian.AppendUint32(m, uint32(last.epoch))
-	err := c.kv.Apply(append(*ops, kv.Op{Key: c.key(metaKey, nil), Value: m}), false)
-	c.pending, *ops = c.pending[n:], nil
-	if len(c.pending) == 0 {
-		c.pending = nil
-	}
-	if err != nil {
-		c.abandon(err)
-		return false
-	}
-	return true
+	return kv.Op{Key: c.key(metaKey, nil), Value: m}
 }
 
 // abandon stops keeping the checkpoint: from here on it would have a hole. What

@@ -90,6 +90,37 @@ func TestCheckpointsThatAreNotUsed(t *testing.T) {
 	}
 }
 
+// A busy shard stores its newest values once a second, and more when there is
+// much.
+func TestCheckpointIsStoredNowAndThen(t *testing.T) {
+	f := newFixture(t)
+	f.rt.Elected(0, 1)
+	for i := range uint64(100) {
+		f.set("a", i)
+	}
+	if len(f.kv.m) != 0 {
+		t.Errorf("stored at once: %d keys", len(f.kv.m))
+	}
+	f.clock.Advance(flushEvery)
+	if len(f.kv.m) != 2 || f.clock.Pending() != 0 {
+		t.Errorf("%d keys, %d timers after a second", len(f.kv.m), f.clock.Pending())
+	}
+	large := strings.Repeat("x", flushBytes)
+	f.set(large, 1)
+	if len(f.kv.m) != 3 {
+		t.Errorf("%d keys after much", len(f.kv.m))
+	}
+	// The process dies: the checkpoint and what the log has since.
+	f.set("a", 1000)
+	f.restart()
+	f.log.reads = 0
+	f.rt.Elected(0, 2)
+	f.want(f.get("a", large), "[1000 1]")
+	if f.log.reads != 1 || f.replayed != 3 {
+		t.Errorf("%d reads, %d records replayed", f.log.reads, f.replayed)
+	}
+}
+
 // Nothing beyond the high watermark goes into the checkpoint: another leader may
 // have decided otherwise.
 func TestCheckpointStaysBelowTheHighWatermark(t *testing.T) {
@@ -111,13 +142,14 @@ func TestCheckpointStaysBelowTheHighWatermark(t *testing.T) {
 
 // A store that fails, at any write, makes loads longer and nothing wrong.
 func TestFailingStore(t *testing.T) {
-	for n := 1; n < 12; n++ {
+	for n := 1; n < 8; n++ {
 		f := newFixture(t)
 		f.kv.failIn = n
 		f.rt.Elected(0, 1)
 		for i := range uint64(5) {
 			f.want(f.set("a", i), "[]")
 			f.want(f.set(fmt.Sprint(i), i), "[]")
+			f.clock.Advance(flushEvery)
 		}
 		f.rt.Close()
 		f.restart()

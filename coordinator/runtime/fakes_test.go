@@ -316,8 +316,10 @@ func newFixture(t failer) *fixture {
 	return f
 }
 
-// restart makes a new runtime over what is on disk.
+// restart makes a new runtime over what is on disk. Its clock is another one, so
+// that nothing of a runtime that died comes back.
 func (f *fixture) restart() {
+	f.clock = clock.NewManual(f.clock.Now())
 	f.rt = New(Options[event, record, answer]{
 		Topic: "numbers", KV: f.kv, CheckpointPrefix: "test/", Clock: f.clock,
 		Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/invariant"
 	"github.com/barnabas-mq/barnabas/internal/machine"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
@@ -19,6 +20,8 @@ type instance[E, R, A any] struct {
 	machine machine.Machine[E, R, A]
 	timers  *timers
 	ck      *checkpoint
+	// flushTimer is set while something waits to be stored.
+	flushTimer clock.Timer
 
 	// calls wait for an answer of the machine.
 	calls    map[uint64]func(A, error)
@@ -168,13 +171,30 @@ func (in *instance[E, R, A]) send(a A) {
 	done(a, nil)
 }
 
-// checkpoint stores what was committed since the last time.
-func (in *instance[E, R, A]) checkpoint() { in.ck.flush(in.log.HighWatermark()) }
+// checkpoint sees to it that what was committed is stored before long.
+func (in *instance[E, R, A]) checkpoint() {
+	switch {
+	case in.ck.pendingBytes >= flushBytes:
+		in.ck.flush(in.log.HighWatermark())
+	case len(in.ck.pending) > 0 && in.flushTimer == nil:
+		in.flushTimer = in.s.rt.o.Clock.AfterFunc(flushEvery, func() {
+			in.s.put(job[E, A]{kind: jobCheckpoint, owner: in})
+		})
+	}
+}
+
+func (in *instance[E, R, A]) flushDue() {
+	in.flushTimer = nil
+	in.ck.flush(in.log.HighWatermark())
+}
 
 // stop ends the instance: nothing of it is heard again.
 func (in *instance[E, R, A]) stop(err error) {
 	in.timers.stop()
-	in.checkpoint()
+	if in.flushTimer != nil {
+		in.flushTimer.Stop()
+	}
+	in.ck.flush(in.log.HighWatermark())
 	calls := in.calls
 	in.calls, in.parked = nil, nil
 	var none A

@@ -163,7 +163,7 @@ func (in *instance[E, R, A]) replay(from int64) error {
 		if in.appended == before {
 			return fmt.Errorf("replay %s: nothing to read at %d, and the log ends at %d", in.s.name(), before, in.log.LogEndOffset())
 		}
-		in.checkpoint()
+		in.ck.flush(in.log.HighWatermark())
 	}
 	return nil
 }

@@ -267,7 +267,9 @@ func TestCorruptLogIsNotServed(t *testing.T) {
 	f := newFixture(t)
 	f.rt.Elected(0, 1)
 	f.set("a", 1)
-	f.kv.m = map[string][]byte{}
+	f.rt.Close()
+	f.restart()
+	clear(f.kv.m)
 	b := f.log.batches[0]
 	b[len(b)-1] ^= 1
 	f.rt.Elected(0, 2)
@@ -290,7 +292,9 @@ func TestLongLog(t *testing.T) {
 		f.want(f.submit(event{set: names[:300], value: 1}), "[]")
 	}
 	f.want(f.submit(event{set: names[300:], value: 2}), "[]")
-	f.kv.m = map[string][]byte{}
+	f.rt.Close()
+	f.restart()
+	clear(f.kv.m)
 	f.rt.Elected(0, 2)
 	f.want(f.get(names[0], names[299], names[300], names[999]), "[1 1 2 2]")
 	if f.log.reads < 2 {

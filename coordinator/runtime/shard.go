@@ -55,6 +55,7 @@ const (
 	jobTell
 	jobTimer
 	jobCommitted
+	jobCheckpoint
 	jobClose
 )
 
@@ -198,6 +199,10 @@ func (s *shard[E, R, A]) do(j job[E, A]) {
 	case jobCommitted:
 		if s.in != nil && j.owner == any(s.in) {
 			s.in.release(j.err)
+		}
+	case jobCheckpoint:
+		if s.in != nil && j.owner == any(s.in) {
+			s.in.flushDue()
 		}
 	}
 }
