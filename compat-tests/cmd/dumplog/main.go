@@ -1,0 +1,133 @@
+// Command dumplog has the broker write a data folder that is not trivial, and has Apache Kafka's DumpLogSegments read
+// every file of it. One complaint fails it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/barnabas-mq/barnabas/compat-tests/harness"
+)
+
+func main() {
+	dir := flag.String("dir", "", "a folder to use and keep; without it a temporary one, kept on failure")
+	kind := flag.String("broker", string(harness.Barnabas), "barnabas or kafka, to see that the check passes on Kafka's own files")
+	flag.Parse()
+	libs, err := harness.JavaLibs()
+	if errors.Is(err, harness.ErrNoJVM) && os.Getenv("CI") == "" {
+		fmt.Println("dumplog: not run:", err)
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dumplog:", err)
+		os.Exit(1)
+	}
+	keep := *dir != ""
+	if !keep {
+		if *dir, err = os.MkdirTemp(os.Getenv("COMPAT_TMP"), "dumplog-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
+	if err := run(context.Background(), libs, *dir, harness.Kind(*kind)); err != nil {
+		fmt.Fprintf(os.Stderr, "dumplog: FAILED: %v\nthe files are in %s\n", err, *dir)
+		os.Exit(1)
+	}
+	if !keep {
+		_ = os.RemoveAll(*dir)
+	}
+}
+
+func run(ctx context.Context, libs, dir string, kind harness.Kind) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	data, err := write(ctx, dir, kind)
+	if err != nil {
+		return err
+	}
+	files, err := find(data)
+	if err != nil {
+		return err
+	}
+	deep, err := dump(ctx, libs, "--deep-iteration", files.all())
+	if err != nil {
+		return err
+	}
+	sane, err := dump(ctx, libs, "--index-sanity-check", files.indexes)
+	if err != nil {
+		return err
+	}
+	if got := strings.Count(sane, "passed sanity check"); got != len(files.indexes) {
+		return fmt.Errorf("%d of %d indexes pass the sanity check", got, len(files.indexes))
+	}
+	offsets, err := dump(ctx, libs, "--offsets-decoder", files.offsets)
+	if err != nil {
+		return err
+	}
+	if err := notTrivial(deep, offsets, files); err != nil {
+		return err
+	}
+	fmt.Printf("dumplog: ok: %d logs, %d indexes, %d snapshots, %d logs of %s, %d lines without a complaint\n",
+		len(files.logs), len(files.indexes), len(files.snapshots), len(files.offsets), offsetsTopic,
+		strings.Count(deep, "\n")+strings.Count(offsets, "\n"))
+	return nil
+}
+
+// fileSet is what a data folder has for the tool to read.
+type fileSet struct{ logs, indexes, snapshots, offsets []string }
+
+func (f *fileSet) all() []string {
+	return append(append(append([]string{}, f.logs...), f.indexes...), f.snapshots...)
+}
+
+const offsetsTopic = "__consumer_offsets"
+
+var partitionFolder = regexp.MustCompile(`-[0-9]+$`)
+
+func find(data string) (*fileSet, error) {
+	files := &fileSet{}
+	err := filepath.WalkDir(data, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		folder := filepath.Base(filepath.Dir(path))
+		if !partitionFolder.MatchString(folder) || strings.HasPrefix(folder, "__cluster_metadata") {
+			return nil
+		}
+		switch filepath.Ext(path) {
+		case ".log":
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			if info.Size() == 0 && strings.HasPrefix(folder, offsetsTopic) {
+				return nil // fifty folders, of which the groups use a few
+			}
+			files.logs = append(files.logs, path)
+			if strings.HasPrefix(folder, offsetsTopic) {
+				files.offsets = append(files.offsets, path)
+			}
+		case ".index", ".timeindex", ".txnindex":
+			log := strings.TrimSuffix(path, filepath.Ext(path)) + ".log"
+			if info, err := os.Stat(log); err != nil || (info.Size() == 0 && strings.HasPrefix(folder, offsetsTopic)) {
+				return err
+			}
+			if filepath.Ext(path) == ".txnindex" {
+				files.logs = append(files.logs, path)
+			} else {
+				files.indexes = append(files.indexes, path)
+			}
+		case ".snapshot":
+			files.snapshots = append(files.snapshots, path)
+		}
+		return nil
+	})
+	return files, err
+}
