@@ -31,6 +31,14 @@ type listenerLine struct {
 	name, address, told string
 }
 
+// label is the listener's name where there are several.
+func (l listenerLine) label(b *banner) string {
+	if len(b.listeners) == 1 {
+		return "Kafka"
+	}
+	return l.name
+}
+
 func bannerOf(node *server.Node, static *config.Static, ephemeral bool, took time.Duration) *banner {
 	snap := static.Snapshot()
 	b := &banner{
@@ -94,20 +102,21 @@ func (b *banner) addresses() []string {
 func (b *banner) print(w io.Writer) {
 	p := bannerLines{w}
 	p.line("Barnabas %s is ready after %d ms: node %d of cluster %s\n", version, b.took.Milliseconds(), b.nodeID, b.clusterID)
+	width := len("Durability")
 	for _, l := range b.listeners {
-		label := "Kafka"
-		if len(b.listeners) > 1 {
-			label = l.name
-		}
-		p.line("  %-11s %s   (%s)", label, l.address, l.told)
+		width = max(width, len(l.label(b)))
+	}
+	row := func(label, text string) { p.line("  %-*s  %s", width, label, text) }
+	for _, l := range b.listeners {
+		row(l.label(b), fmt.Sprintf("%s   (%s)", l.address, l.told))
 	}
 	data := b.data
 	if b.ephemeral {
 		data += "   (removed at the end)"
 	}
-	p.line("  %-11s %s", "Data", data)
-	p.line("  %-11s %s", "Durability", b.durability)
-	p.line("  %-11s %s", "Admin", adminText(b.admin))
+	row("Data", data)
+	row("Durability", b.durability)
+	row("Admin", adminText(b.admin))
 	p.line("\nTry it:  %s\n", b.try())
 }
 

@@ -108,10 +108,10 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestLayers(t *testing.T) {
-	static, _ := load(t, Input{Flags: []Setting{given("queued.max.request.bytes", "-1"), given("max.connections.per.ip.overrides", "::ffff:10.0.0.1:3, [::1]:4,host:5")}})
+	static, _ := load(t, Input{Flags: []Setting{given("queued.max.request.bytes", "-1"), given("max.connections.per.ip", "0"), given("max.connections.per.ip.overrides", "::ffff:10.0.0.1:3, [::1]:4,host:5")}})
 	s := static.Snapshot()
 	limits := s.NetworkLimits()
-	if fmt.Sprint(limits.PerIP) != "map[10.0.0.1:3 ::1:4 host:5]" || limits.QueuedRequestBytes != 256<<20 {
+	if fmt.Sprint(limits.PerIP) != "map[10.0.0.1:3 ::1:4 host:5]" || limits.QueuedRequestBytes != 256<<20 || limits.MaxConnectionsPerIP != -1 {
 		t.Errorf("limits %+v", limits)
 	}
 	overrides := map[string]string{

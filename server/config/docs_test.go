@@ -59,8 +59,10 @@ func TestDocsTellTheTruth(t *testing.T) {
 	}
 	for _, d := range declared {
 		name, key, rest := d[1], d[2], d[3]
-		read := regexp.MustCompile(`\b`+name+`\.(Get|Lookup|forTopic|topic)\b`).MatchString(all) ||
-			strings.Contains(all, `{"`+key+`", `) // a fallback
+		read := strings.Contains(all, `{"`+key+`", `) // a fallback
+		for _, use := range []string{".Get(", ".Lookup(", ".forTopic(", ".topic "} {
+			read = read || strings.Contains(all, name+use)
+		}
 		if !read && !strings.Contains(rest, "NoEffect: true") {
 			t.Errorf("%s is said to have an effect, and nothing reads %s", key, name)
 		}

@@ -147,7 +147,8 @@ func (s *Snapshot) GroupConfig() group.Config {
 	return c
 }
 
-// NetworkLimits bound what connections may use.
+// NetworkLimits bound what connections may use; a negative limit for each address
+// allows none.
 type NetworkLimits struct {
 	MaxConnections, MaxConnectionsPerIP int
 	// PerIP are the limits of max.connections.per.ip.overrides by address.
@@ -166,12 +167,21 @@ func (s *Snapshot) NetworkLimits() NetworkLimits {
 	}
 	return NetworkLimits{
 		MaxConnections:      int(MaxConnections.Get(s)),
-		MaxConnectionsPerIP: int(MaxConnectionsPerIP.Get(s)),
+		MaxConnectionsPerIP: noneBelowZero(MaxConnectionsPerIP.Get(s)),
 		PerIP:               perIP,
 		IdleTimeout:         milliseconds(ConnectionsMaxIdleMs.Get(s)),
 		MaxRequestBytes:     int(SocketRequestMaxBytes.Get(s)),
 		QueuedRequestBytes:  queued,
 	}
+}
+
+// noneBelowZero turns Kafka's 0, which with max.connections.per.ip allows only the
+// addresses of its overrides, into a number that no default replaces.
+func noneBelowZero(limit int32) int {
+	if limit == 0 {
+		return -1
+	}
+	return int(limit)
 }
 
 // milliseconds is a duration, as long as one can be when ms is too large.

@@ -14,7 +14,8 @@ type Limits struct {
 	// responses that slow readers leave in memory have as much again.
 	QueuedBytes int64
 	// MaxConnections is max.connections, MaxConnectionsPerIP
-	// max.connections.per.ip, with PerIPOverrides for single addresses.
+	// max.connections.per.ip, with PerIPOverrides for single addresses. 0 is no
+	// limit, a negative MaxConnectionsPerIP is none at all.
 	MaxConnections      int
 	MaxConnectionsPerIP int
 	PerIPOverrides      map[netip.Addr]int
@@ -41,7 +42,7 @@ func (l Limits) withDefaults() Limits {
 	if l.MaxConnections <= 0 {
 		l.MaxConnections = math.MaxInt
 	}
-	if l.MaxConnectionsPerIP <= 0 {
+	if l.MaxConnectionsPerIP == 0 {
 		l.MaxConnectionsPerIP = math.MaxInt
 	}
 	if l.MaxIdle == 0 {
