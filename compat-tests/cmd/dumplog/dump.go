@@ -56,6 +56,24 @@ func dropFirst(complaint string) string {
 	return complaint
 }
 
+// allSane wants the tool's word on each index: sane, or empty where it is.
+func allSane(said string, indexes []string) error {
+	for _, index := range indexes {
+		info, err := os.Stat(index)
+		if err != nil {
+			return err
+		}
+		want := index + " passed sanity check."
+		if info.Size() == 0 {
+			want = index + " is empty."
+		}
+		if !strings.Contains(said, want) {
+			return fmt.Errorf("DumpLogSegments --index-sanity-check does not say %q", want)
+		}
+	}
+	return nil
+}
+
 var (
 	snapshotEntry = regexp.MustCompile(`(?m)^producerId: \d+ producerEpoch: \d+`)
 	indexEntry    = regexp.MustCompile(`(?m)^offset: \d+ position: \d+`)

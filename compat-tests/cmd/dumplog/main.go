@@ -64,8 +64,8 @@ func run(ctx context.Context, libs, dir string, kind harness.Kind) error {
 	if err != nil {
 		return err
 	}
-	if got := strings.Count(sane, "passed sanity check"); got != len(files.indexes) {
-		return fmt.Errorf("%d of %d indexes pass the sanity check", got, len(files.indexes))
+	if err := allSane(sane, files.indexes); err != nil {
+		return err
 	}
 	offsets, err := dump(ctx, libs, "--offsets-decoder", files.offsets)
 	if err != nil {
