@@ -110,6 +110,9 @@ func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
 		}
 		end = start
 	}
+	if known := l.logEnd.Load(); l.endKnown && end < known {
+		l.store.env.Logger.Error("the log ends before the offset of its clean stop: files were lost or damaged", "log", l.tp.String(), "logEndOffset", end, "was", known)
+	}
 	l.epochs.truncateFromStart(start)
 	l.epochs.truncateFromEnd(end + 1)
 	l.publish(segments)

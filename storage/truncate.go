@@ -119,7 +119,7 @@ func (l *Log) restartLocked(offset int64) error {
 			return err
 		}
 	}
-	l.snapshots = nil
+	l.snapshots, l.epochs = nil, nil
 	return l.afterCut(offset)
 }
 

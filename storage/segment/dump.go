@@ -13,14 +13,14 @@ import (
 func DumpLog(w io.Writer, name string, r io.ReaderAt, baseOffset, sizeBytes int64) error {
 	sc := NewScanner(r, name, 0, sizeBytes, baseOffset, true)
 	for sc.Next() {
-		if err := dumpBatch(w, sc.Header()); err != nil {
+		if err := DumpBatch(w, sc.Header()); err != nil {
 			return err
 		}
 	}
 	return sc.Err()
 }
 
-func dumpBatch(w io.Writer, h Header) error {
+func DumpBatch(w io.Writer, h Header) error {
 	_, err := fmt.Fprintf(w, "baseOffset: %d lastOffset: %d count: %d position: %d size: %d leaderEpoch: %d %s: %s codec: %s",
 		h.BaseOffset(), h.LastOffset(), h.NumRecords(), h.Position, h.SizeBytes(), h.PartitionLeaderEpoch(),
 		timestampName(h.View), formatMs(h.MaxTimestamp()), h.Codec())

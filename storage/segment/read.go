@@ -70,15 +70,21 @@ func (s *Segment) readSmall(f vfs.File, start, n, offset int64, maxBytes int) (d
 			return nil, false, nil
 		}
 	}
+	data = wholeBatches(rest, maxBytes)
+	return data, len(data) > 0, nil
+}
+
+// wholeBatches cuts b behind the last batch that is whole and within maxBytes.
+func wholeBatches(b []byte, maxBytes int) []byte {
 	whole := 0
-	for whole < len(rest) {
-		size, err := batch.PeekSize(rest[whole:])
-		if err != nil || size > len(rest)-whole || whole+size > maxBytes {
+	for whole < len(b) {
+		size, err := batch.PeekSize(b[whole:])
+		if err != nil || size > len(b)-whole || whole+size > maxBytes {
 			break
 		}
 		whole += size
 	}
-	return rest[:whole:whole], whole > 0, nil
+	return b[:whole:whole]
 }
 
 // readExact finds the first wanted batch by its header. It takes over the use
@@ -101,8 +107,12 @@ func (s *Segment) readExact(f vfs.File, start, end, offset int64, maxBytes int, 
 		return Result{Region: newRegion(s.ref, f, s.env.Maps, h.Position, int(length))}, nil
 	}
 	defer s.ref.Release()
-	data, _, err := s.readSmall(f, h.Position, length, offset, int(length))
-	return Result{Data: data}, err
+	buf := make([]byte, length)
+	got, err := f.ReadAt(buf, h.Position)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Result{}, fmt.Errorf("read %s: %w", s.ref.path, err)
+	}
+	return Result{Data: wholeBatches(buf[:got], int(length))}, nil
 }
 
 // lookup is the position of the last index entry that is not beyond offset.
