@@ -24,6 +24,11 @@ const (
 	pooledZstdWindow = 8 << 20
 )
 
+// largeWindows lets one decoder with a large window exist at a time: a small frame
+// can ask for one, so that many connections could otherwise fill the memory. It
+// is held for one walk over a batch.
+var largeWindows = make(chan struct{}, 1)
+
 // decompressor is a reusable reader of one codec.
 type decompressor struct {
 	src  bytes.Reader
@@ -34,12 +39,16 @@ type decompressor struct {
 	// window is scratch space for a cursor.
 	window []byte
 	codec  Codec
+	// large says that largeWindows is held.
+	large bool
 }
 
 var decompressors [Zstd + 1]sync.Pool
 
-// openRecords starts reading the records behind v's header. close must follow.
-func openRecords(v View) (d *decompressor, r io.Reader, err error) {
+// openRecords starts reading the records behind v's header, of which the caller
+// wants at most limit bytes. close must follow. It may have to wait for another
+// batch when v needs LargeBytes or more.
+func openRecords(v View, limit int) (d *decompressor, r io.Reader, err error) {
 	codec := v.Codec()
 	if !codec.Known() {
 		return nil, nil, protocol.Errorf(kerr.UnsupportedCompressionType, "compression type %d does not exist", int8(codec))
@@ -49,19 +58,19 @@ func openRecords(v View) (d *decompressor, r io.Reader, err error) {
 		d = &decompressor{codec: codec}
 	}
 	d.src.Reset(v.records())
-	if r, err = d.reader(v.records()); err != nil {
+	if r, err = d.reader(v.records(), limit); err != nil {
 		d.close()
 		return nil, nil, decodeError(err)
 	}
 	return d, r, nil
 }
 
-func (d *decompressor) reader(src []byte) (io.Reader, error) {
+func (d *decompressor) reader(src []byte, limit int) (io.Reader, error) {
 	switch d.codec {
 	case Gzip:
 		return d.gzipReader()
 	case Snappy:
-		d.snap.reset(src)
+		d.snap.reset(src, limit)
 		return &d.snap, nil
 	case LZ4:
 		return d.lz4Reader()
@@ -91,11 +100,13 @@ func (d *decompressor) lz4Reader() (io.Reader, error) {
 
 func (d *decompressor) zstdReader(src []byte) (io.Reader, error) {
 	if zstdWindow(src) > pooledZstdWindow {
+		largeWindows <- struct{}{}
+		d.large = true
 		large, err := newZstdDecoder(maxZstdWindow)
 		if err != nil {
 			return nil, err
 		}
-		return &unpooledZstd{large}, large.Reset(&d.src)
+		return large, large.Reset(&d.src)
 	}
 	if d.zstd == nil {
 		var err error
@@ -125,13 +136,14 @@ func zstdWindow(src []byte) uint64 {
 	return h.WindowSize
 }
 
-// unpooledZstd is a decoder whose window is too large to be kept.
-type unpooledZstd struct{ *zstd.Decoder }
-
 // close drops every reference to the batch and keeps the decompressor.
 func (d *decompressor) close() {
+	if d.large {
+		d.large = false
+		<-largeWindows
+	}
 	d.src.Reset(nil)
-	d.snap.reset(nil)
+	d.snap.reset(nil, 0)
 	if d.lz4 != nil {
 		d.lz4.Reset(nil)
 	}
@@ -150,6 +162,10 @@ func (d *decompressor) cursor(r io.Reader, limit int) cursor {
 	}
 	return cursor{b: d.window[:0], src: r, limit: limit}
 }
+
+// LargeBytes is the WorkingBytes from which on a batch may have to wait for
+// another one: not for an event loop.
+const LargeBytes = pooledZstdWindow + 1<<20
 
 // WorkingBytes is an upper estimate of the memory that Validate and Records
 // need to decompress v, besides what Records keeps: for a memory budget.
@@ -176,7 +192,7 @@ func decompress(v View, maxBytes int) ([]byte, error) {
 	if v.Codec() == None {
 		return v.records(), nil
 	}
-	d, r, err := openRecords(v)
+	d, r, err := openRecords(v, maxBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func copyRecords(w *appendWriter, v View, o Options) error {
 	if v.Codec() == None {
 		return compressInto(w, o.Codec, o.Level, v.records())
 	}
-	d, r, err := openRecords(v)
+	d, r, err := openRecords(v, o.maxDecodedBytes())
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func walkHeads(v View, maxBytes int, fn func(offset, timestampMs int64) (stop bo
 	}
 	c := cursor{b: v.records()}
 	if v.Codec() != None {
-		d, r, err := openRecords(v)
+		d, r, err := openRecords(v, maxBytes)
 		if err != nil {
 			return err
 		}

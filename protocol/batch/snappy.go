@@ -30,18 +30,20 @@ var errSnappy = errors.New("snappy: bad block length")
 // snappyReader decodes xerial framing block by block, or one raw block. It
 // refers to its source as long as it is not reset.
 type snappyReader struct {
-	src    []byte
+	src []byte
+	// limit is what a block may expand to.
+	limit  int
 	framed bool
 	out    []byte // what is decoded and not yet read
 	buf    []byte // space that out lies in
 }
 
-func (s *snappyReader) reset(src []byte) {
+func (s *snappyReader) reset(src []byte, limit int) {
 	s.framed = isXerial(src)
 	if s.framed {
 		src = src[xerialHeaderSize:]
 	}
-	s.src, s.out = src, nil
+	s.src, s.out, s.limit = src, nil, limit
 	if cap(s.buf) > 4*xerialBlock {
 		s.buf = nil
 	}
@@ -83,6 +85,9 @@ func (s *snappyReader) nextBlock() error {
 	decoded, err := snappyDecodedLen(block)
 	if err != nil {
 		return err
+	}
+	if decoded > s.limit {
+		return tooLarge(s.limit)
 	}
 	if cap(s.buf) < decoded {
 		s.buf = make([]byte, decoded)

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -11,6 +12,9 @@ import (
 
 // Options is what a topic asks of a batch that a client sends.
 type Options struct {
+	// Topic and Partition are for error messages.
+	Topic     string
+	Partition int32
 	// NowMs is the time that timestamps are held against, and the timestamp
 	// with LogAppendTime. 0 leaves timestamps unchecked.
 	NowMs int64
@@ -81,7 +85,7 @@ func Validate(v View, o Options) (Summary, error) {
 	if v.Codec() == None {
 		return validateRecords(v, o, &cursor{b: v.records()})
 	}
-	d, r, err := openRecords(v)
+	d, r, err := openRecords(v, o.maxDecodedBytes())
 	if err != nil {
 		return Summary{}, err
 	}
@@ -154,7 +158,7 @@ func validateRecords(v View, o Options, c *cursor) (Summary, error) {
 		}
 		switch {
 		case r.nullKey && o.Compacted:
-			bad.add(i, false, "Compacted topic cannot accept message without key.")
+			bad.add(i, false, fmt.Sprintf("Compacted topic cannot accept message without key in topic partition %s-%d.", o.Topic, o.Partition))
 		case o.NowMs != 0:
 			o.checkTimestamp(v, i, ts, &bad)
 		}
@@ -179,8 +183,9 @@ func (o *Options) checkTimestamp(v View, index int32, ts int64, bad *rejected) {
 	early := ts < o.NowMs && uint64(o.NowMs)-uint64(ts) > uint64(o.TimestampBeforeMaxMs)
 	late := ts > o.NowMs && uint64(ts)-uint64(o.NowMs) > uint64(o.TimestampAfterMaxMs)
 	if early || late {
-		bad.add(index, true, fmt.Sprintf("Timestamp %d of message with offset %d is out of range: it should be at most %d ms before and %d ms after %d.",
-			ts, index, o.TimestampBeforeMaxMs, o.TimestampAfterMaxMs, o.NowMs))
+		first, last := o.NowMs-o.TimestampBeforeMaxMs, o.NowMs+min(o.TimestampAfterMaxMs, math.MaxInt64-o.NowMs)
+		bad.add(index, true, fmt.Sprintf("Timestamp %d of message with offset %d is out of range. The timestamp should be within [%d, %d]",
+			ts, index, first, last))
 	}
 }
 
@@ -211,10 +216,10 @@ func (r *rejected) err() error {
 		code = kerr.InvalidRecord
 		first := make([]string, 0, 3)
 		for _, e := range r.records[:min(3, len(r.records))] {
-			first = append(first, fmt.Sprintf("record %d: %s", e.Index, e.Msg))
+			first = append(first, fmt.Sprintf("RecordError(batchIndex=%d, message='%s')", e.Index, e.Msg))
 		}
-		msg = fmt.Sprintf("One or more records have been rejected due to %d record errors in total, and only showing the first three errors at most: %s",
-			r.n, strings.Join(first, " "))
+		msg = fmt.Sprintf("One or more records have been rejected due to %d record errors in total, and only showing the first three errors at most: [%s]",
+			r.n, strings.Join(first, ", "))
 	}
 	return &InvalidRecordsError{Err: protocol.Errorf(code, "%s", msg), Records: r.records}
 }

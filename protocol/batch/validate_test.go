@@ -7,8 +7,10 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"pgregory.net/rapid"
 
@@ -376,6 +378,18 @@ func TestRawSnappyAndConcatenatedBlocks(t *testing.T) {
 	if _, err := Validate(fix(v), open); err != nil {
 		t.Error(err)
 	}
+	// A block larger than the bound is not decoded at all.
+	large := append(bytes.Clone(plain[:HeaderSize]), rawSnappy(make([]byte, 8<<20))...)
+	bounded := open
+	bounded.MaxDecodedBytes = 1 << 20
+	v = fix(large)
+	if used := allocatedBy(func() {
+		if _, err := Validate(v, bounded); protocol.Code(err) != kerr.MessageTooLarge.Code {
+			t.Errorf("%v", err)
+		}
+	}); used > 1<<20 {
+		t.Errorf("%d bytes for a block that is too large", used)
+	}
 	// A block that claims to be four GiB costs nothing.
 	lie := append(bytes.Clone(plain[:HeaderSize]), 0xff, 0xff, 0xff, 0xff, 0x0f, 0)
 	if _, err := Validate(fix(lie), open); protocol.Code(err) != kerr.InvalidRecord.Code {
@@ -400,5 +414,46 @@ func TestAccessorsDoNotAllocate(t *testing.T) {
 	})
 	if allocs != 0 && !raceEnabled {
 		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestLargeZstdWindows(t *testing.T) {
+	// A frame header that announces a window of 64 MiB, as level 21 does.
+	var buf bytes.Buffer
+	w, err := zstd.NewWriter(&buf, zstd.WithWindowSize(64<<20), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := three(BuilderOptions{})
+	// Nothing is known of the length when the header is written.
+	for _, part := range [][]byte{plain.records()[:5], plain.records()[5:]} {
+		if _, err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v := View(append(bytes.Clone(plain[:HeaderSize]), buf.Bytes()...))
+	put32(posLength, int32(len(v)-LogOverhead))(v)
+	attrs(int16(Zstd))(v)
+	v.updateCRC()
+	if n := WorkingBytes(v); n < 64<<20 || n < LargeBytes {
+		t.Fatalf("working bytes %d", n)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if _, err := Validate(v, open); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := sameRecords(collect(t, v), collect(t, plain)); err != nil {
+		t.Error(err)
 	}
 }
