@@ -31,6 +31,8 @@ type AppendOptions struct {
 type Appended struct {
 	storage.AppendResult
 	ticket ticket
+	// done says that the producer could be answered right after the append.
+	done bool
 }
 
 // ticket is what a producer waits for.
@@ -48,20 +50,7 @@ type ticket struct {
 // waits for the disk's page cache only, and for the log to open when the
 // partition is Cold.
 func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
-	if o.NoWait && p.Cold() {
-		return Appended{}, storage.ErrBusy
-	}
-	log, err := p.lead(o.LeaderEpoch)
-	if err != nil {
-		return Appended{}, err
-	}
-	p.mu.Lock()
-	epoch := p.leaderEpoch
-	err = p.checkLocked(o.LeaderEpoch)
-	if err == nil && o.Acks == AcksAll && p.g.underMinISR() {
-		err = p.notEnoughLocked()
-	}
-	p.mu.Unlock()
+	log, epoch, err := p.appendable(o)
 	if err != nil {
 		return Appended{}, err
 	}
@@ -83,6 +72,29 @@ func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
 	return p.appended(log, res, int64(len(batches)), epoch, o.Acks), nil
 }
 
+// appendable is the log to append to and the leader epoch to do it at.
+func (p *Partition) appendable(o AppendOptions) (log Log, epoch int32, err error) {
+	for {
+		p.mu.Lock()
+		err = p.checkLocked(o.LeaderEpoch)
+		if err == nil && o.Acks == AcksAll && p.g.underMinISR() {
+			err = p.notEnoughLocked()
+		}
+		log, epoch = p.log, p.leaderEpoch
+		ready := p.ready
+		p.mu.Unlock()
+		switch {
+		case err != nil || ready:
+			return log, epoch, err
+		case o.NoWait:
+			return nil, 0, storage.ErrBusy
+		}
+		if err := p.ensure(); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
 func (p *Partition) notEnoughLocked() error {
 	return protocol.Errorf(kerr.NotEnoughReplicas, "partition %v has %d in-sync replicas of at least %d", p.tp, len(p.g.isr), p.g.effectiveMinISR())
 }
@@ -102,13 +114,14 @@ func (p *Partition) appended(log Log, res storage.AppendResult, sizeBytes int64,
 		woken = p.tailers.TakeAll(nil)
 	}
 	woken = p.advanceLocked(woken)
+	done, err := p.ackedLocked(&t)
 	p.mu.Unlock()
 	p.noteHighWatermark(log)
 	wakeAll(woken)
 	if flush {
 		log.WhenFlushed(end, func(err error) { p.flushed(log, end, err) })
 	}
-	return Appended{AppendResult: res, ticket: t}
+	return Appended{AppendResult: res, ticket: t, done: done && err == nil}
 }
 
 // flushed runs when the group-committed fsync has ended.
@@ -133,6 +146,9 @@ func (p *Partition) flushed(log Log, end int64, err error) {
 
 // Acked says whether the append's producer may be answered, and with what.
 func (p *Partition) Acked(a *Appended) (done bool, err error) {
+	if a.done {
+		return true, nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ackedLocked(&a.ticket)

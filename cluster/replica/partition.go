@@ -55,6 +55,8 @@ type Partition struct {
 	flushFailures uint64
 
 	leader, leaderEpoch int32
+	// assigned is the leader epoch that the log knows of from us, -1 at first.
+	assigned int32
 	// leaderSince is the leader epoch at which this broker began to lead
 	// without a break, -1 when it doesn't lead; epochStart is the log's end
 	// when the epoch in force began.
@@ -76,7 +78,7 @@ type Partition struct {
 func newPartition(m *Manager, tp storage.TopicPartition, t *metadata.Topic, cfg *TopicConfig) *Partition {
 	p := &Partition{
 		tp: tp, topicID: t.ID, internal: t.Internal, m: m, turn: make(chan struct{}, 1),
-		leader: -1, leaderEpoch: -1, leaderSince: -1,
+		leader: -1, leaderEpoch: -1, assigned: -1, leaderSince: -1,
 	}
 	p.config.Store(cfg)
 	p.g.self, p.g.minISR = m.o.NodeID, cfg.MinInSyncReplicas
@@ -181,6 +183,9 @@ func (p *Partition) takeAllLocked(dst []*park.Waiter) []*park.Waiter {
 // advanceLocked moves the high watermark as far as the in-sync replicas allow
 // and takes those whom that concerns.
 func (p *Partition) advanceLocked(dst []*park.Waiter) []*park.Waiter {
+	if p.leaderSince < 0 {
+		return dst // only a leader knows how far the replicas are
+	}
 	moved := p.g.advanceHighWatermark()
 	p.highWatermark.Store(p.g.highWatermark)
 	if moved {

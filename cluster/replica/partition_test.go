@@ -324,7 +324,9 @@ func TestFetchIsWokenByBytes(t *testing.T) {
 	waiter.Need(3 * size)
 	for i := range watches {
 		p := w.partition("t", int32(i))
-		res, _ := p.Read(consumer(0))
+		mustAppend(t, p, 1, 1)
+		mustAppend(t, p, 1, 1) // what is there already does not count
+		res, _ := p.Read(consumer(2))
 		p.WatchRead(&res, waiter, &watches[i])
 	}
 	waiter.Park(time.Hour)

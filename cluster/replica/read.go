@@ -24,10 +24,8 @@ type ReadRequest struct {
 	// LastFetchedEpoch is the epoch of the record before Offset, -1 when the
 	// client doesn't say (KIP-595).
 	LastFetchedEpoch int32
-	// Follower is the broker that replicates, -1 for a consumer;
-	// FollowerLogStart is where its log starts.
-	Follower         int32
-	FollowerLogStart int64
+	// Follower is the broker that replicates, negative for a consumer.
+	Follower int32
 }
 
 // ReadResult is what a read found. At most one of Data and Region is set.

@@ -11,9 +11,9 @@ import (
 // clients which retry don't keep a sick disk busy.
 const retryOpenAfter = time.Second
 
-// setState takes what the metadata says of the partition; only the metadata's
-// publisher calls it. A log that is open is told of a new leader epoch before it
-// returns, one that isn't learns it when it is opened.
+// setState takes what the metadata says of the partition. It does not wait for
+// the disk: the log learns of a new leader epoch from whoever uses the partition
+// next, before it is used.
 func (p *Partition) setState(now *metadata.Partition) (led, leads bool) {
 	p.mu.Lock()
 	led = p.leads()
@@ -31,11 +31,8 @@ func (p *Partition) setState(now *metadata.Partition) (led, leads bool) {
 	woken = p.advanceLocked(woken)
 	log, ready := p.log, p.ready
 	p.mu.Unlock()
-	if log != nil && ready {
+	if ready {
 		p.noteHighWatermark(log)
-	}
-	if log != nil && !ready && leads {
-		_ = p.ensure() // who uses the partition next is told
 	}
 	wakeAll(woken)
 	return led, leads
@@ -89,17 +86,10 @@ func (p *Partition) open() error {
 // (T3), and starts the arithmetic from the log's ends. An append of the epoch
 // before can no more reach the log after that, so the end is final.
 func (p *Partition) takeUp(log Log, epoch int32) error {
-	if err := log.AssignEpoch(epoch); err != nil {
-		return coded("start leader epoch of", p.tp, err)
+	if err := p.assignEpoch(log, epoch); err != nil {
+		return err
 	}
 	logStart, logEnd, checkpointed := log.LogStartOffset(), log.LogEndOffset(), log.HighWatermark()
-	if p.Config().Log.FlushMessages == 1 && log.RecoveryPoint() < logEnd {
-		// What a crash left in the page cache is not shown before it is on disk
-		// either.
-		if err := log.Flush(); err != nil {
-			return coded("flush", p.tp, err)
-		}
-	}
 	p.mu.Lock()
 	if epoch != p.leaderEpoch || !p.leads() || p.deleted {
 		p.mu.Unlock()
@@ -112,12 +102,38 @@ func (p *Partition) takeUp(log Log, epoch int32) error {
 	} else {
 		p.g.resume(logEnd)
 	}
-	p.epochStart, p.ready = logEnd, true
+	if p.assigned != epoch {
+		p.epochStart, p.assigned = logEnd, epoch
+	}
+	p.ready = true
 	woken := p.takeAllLocked(nil)
 	woken = p.advanceLocked(woken)
 	p.mu.Unlock()
 	p.noteHighWatermark(log)
 	wakeAll(woken)
+	return nil
+}
+
+// assignEpoch tells the log of a leader epoch that it does not know. When only
+// the log's ends are to be read again, after a failure, there is nothing to tell:
+// a full disk does not stop reads.
+func (p *Partition) assignEpoch(log Log, epoch int32) error {
+	p.mu.Lock()
+	known, fresh := p.assigned == epoch, p.leaderSince < 0
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := log.AssignEpoch(epoch); err != nil {
+		return coded("start leader epoch of", p.tp, err)
+	}
+	if fresh && p.Config().Log.FlushMessages == 1 && log.RecoveryPoint() < log.LogEndOffset() {
+		// What a crash left in the page cache is not shown before it is on disk
+		// either.
+		if err := log.Flush(); err != nil {
+			return coded("flush", p.tp, err)
+		}
+	}
 	return nil
 }
 

@@ -128,25 +128,34 @@ func TestWorkersAreBounded(t *testing.T) {
 	}
 }
 
-func TestDrainEndsWaitingNowAndLater(t *testing.T) {
+func TestDrainEndsPollsNowAndLater(t *testing.T) {
 	p, clk := newTestPool(1)
 	var expired atomic.Int32
-	park := func() {
+	park := func(poll bool) {
 		var w *Waiter
-		w = p.NewWaiter(func() bool {
+		run := func() bool {
 			if w.Expired() {
 				expired.Add(1)
 			}
 			return w.Expired()
-		})
+		}
+		if w = p.NewWaiter(run); poll {
+			w = p.NewPoll(run)
+		}
 		w.Park(time.Hour)
 	}
-	park()
+	park(true)
+	park(false)
 	p.Drain()
-	park()
+	park(true)
 	p.WaitIdle()
-	if expired.Load() != 2 || clk.Pending() != 0 {
-		t.Fatalf("expired %d, timers %d; want 2 and 0", expired.Load(), clk.Pending())
+	if expired.Load() != 2 || p.Parked() != 1 {
+		t.Fatalf("%d expired, %d still parked; want the two polls and the other waiter", expired.Load(), p.Parked())
+	}
+	clk.Advance(time.Hour)
+	p.WaitIdle()
+	if expired.Load() != 3 || clk.Pending() != 0 {
+		t.Fatalf("expired %d, timers %d; want 3 and 0", expired.Load(), clk.Pending())
 	}
 }
 

@@ -56,15 +56,17 @@ func (p *Pool) Go(f func()) {
 	p.mu.Unlock()
 }
 
-// Drain ends all waiting, now and from now on: every parked waiter is run as if
-// its time were over. A stopping broker calls it so that long polls are answered
-// instead of waited for.
+// Drain ends all polls, now and from now on: they run as if their time were over.
+// A stopping broker calls it so that long polls are answered instead of waited
+// for; other waiters, such as those for a flush, go on.
 func (p *Pool) Drain() {
 	p.mu.Lock()
 	p.draining = true
 	for w := p.live.after; w != &p.live; w = w.after {
-		w.expired.Store(true)
-		w.wakeLocked()
+		if w.poll {
+			w.expired.Store(true)
+			w.wakeLocked()
+		}
 	}
 	p.mu.Unlock()
 }

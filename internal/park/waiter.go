@@ -27,8 +27,10 @@ const (
 // The order that loses no wake-up: NewWaiter, register it wherever its condition
 // can change, look at the condition again while registering, Park.
 type Waiter struct {
-	pool    *Pool
-	run     func() (done bool)
+	pool *Pool
+	run  func() (done bool)
+	// poll says that Drain ends the wait.
+	poll    bool
 	expired atomic.Bool
 	// need is what Lists still have to credit before they wake it.
 	need atomic.Int64
@@ -47,13 +49,18 @@ func (p *Pool) NewWaiter(run func() (done bool)) *Waiter {
 	return &Waiter{pool: p, run: run}
 }
 
+// NewPoll is NewWaiter for a wait that a draining pool cuts short.
+func (p *Pool) NewPoll(run func() (done bool)) *Waiter {
+	return &Waiter{pool: p, run: run, poll: true}
+}
+
 // Park ends the set-up and starts the deadline. A waiter that was woken
 // meanwhile runs at once.
 func (w *Waiter) Park(wait time.Duration) {
 	p := w.pool
 	p.mu.Lock()
 	p.linkLocked(w)
-	if p.draining {
+	if p.draining && w.poll {
 		w.expired.Store(true)
 		w.state = rerun
 	}
@@ -70,8 +77,8 @@ func (w *Waiter) Wake() {
 	w.pool.mu.Unlock()
 }
 
-// Expired says that the deadline has passed (or the pool is draining): run must
-// answer with what there is.
+// Expired says that the deadline has passed, or for a poll that the pool is
+// draining: run must answer with what there is.
 func (w *Waiter) Expired() bool { return w.expired.Load() }
 
 // Need sets what Lists have to credit before they wake the waiter: the bytes

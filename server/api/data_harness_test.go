@@ -35,13 +35,13 @@ type dataBroker struct {
 	nextID  int64
 }
 
-func newDataBroker(t *testing.T) *dataBroker {
+func newDataBroker(t *testing.T) *dataBroker { return newDataBrokerOn(t, vfs.NewMem()) }
+
+func newDataBrokerOn(t *testing.T, disk vfs.FS) *dataBroker {
 	t.Helper()
 	clk := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	d := &dataBroker{clk: clk, pool: park.NewPool(clk, 4), configs: map[string]replica.TopicConfig{}}
 	log := slog.New(slog.DiscardHandler)
-	disk := vfs.NewMem()
-	disk.SetNow(clk.Now)
 	store, err := storage.Open(storage.Env{
 		FS: disk, Clock: clk, Logger: log, Rand: rand.Uint64,
 		OnOffline: func(tp storage.TopicPartition, _ error) { d.m.LogChanged(tp) },

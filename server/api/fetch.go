@@ -100,7 +100,8 @@ func (f *fetchCall) resolve() {
 // hot says that no read will wait for the disk.
 func (f *fetchCall) hot() bool {
 	for i := range f.parts {
-		if p := &f.parts[i]; p.partition != nil && !p.partition.Hot(p.offset, f.follower >= 0) {
+		// A comparison of epochs takes the log's lock, which spans writes.
+		if p := &f.parts[i]; p.partition != nil && (p.lastFetchedEpoch >= 0 || !p.partition.Hot(p.offset, f.follower >= 0)) {
 			return false
 		}
 	}
@@ -115,7 +116,7 @@ func (f *fetchCall) first() {
 		return
 	}
 	f.watches = make([]replica.Watch, len(f.parts))
-	f.waiter = f.h.Waits.NewWaiter(func() (done bool) {
+	f.waiter = f.h.Waits.NewPoll(func() (done bool) {
 		done = true
 		f.h.guard(f.c, func() { done = f.again() })
 		return done
@@ -160,7 +161,7 @@ func (f *fetchCall) read() {
 		p.read, p.err = p.partition.Read(replica.ReadRequest{
 			Offset: p.offset, MaxBytes: min(int(p.maxBytes), left), AtLeastOne: atLeastOne, Committed: f.committed,
 			LeaderEpoch: p.leaderEpoch, LastFetchedEpoch: p.lastFetchedEpoch,
-			Follower: f.follower, FollowerLogStart: p.logStartOffset,
+			Follower: f.follower,
 		})
 		if n := p.sizeBytes(); n > 0 {
 			left, atLeastOne = max(left-n, 0), false

@@ -78,7 +78,7 @@ type sessionPartition struct {
 
 // fetchParams is what a client asks of one partition.
 type fetchParams struct {
-	offset, logStartOffset        int64
+	offset                        int64
 	maxBytes                      int32
 	leaderEpoch, lastFetchedEpoch int32
 }
@@ -221,7 +221,7 @@ func requestedParts(req *kmsg.FetchRequest) []fetchPart {
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			parts = append(parts, fetchPart{key: keyOf(req.Version, t.TopicID, t.Topic, p.Partition), fetchParams: fetchParams{
-				offset: p.FetchOffset, logStartOffset: p.LogStartOffset, maxBytes: p.PartitionMaxBytes,
+				offset: p.FetchOffset, maxBytes: p.PartitionMaxBytes,
 				leaderEpoch: p.CurrentLeaderEpoch, lastFetchedEpoch: p.LastFetchedEpoch,
 			}})
 		}

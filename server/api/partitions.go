@@ -15,8 +15,6 @@ import (
 // Partitions finds the partitions that this broker holds.
 type Partitions interface {
 	Partition(topic string, partition int32) (*replica.Partition, bool)
-	// All lists them, in no order.
-	All() []*replica.Partition
 }
 
 // adminClientID is the client id under which Kafka lets its own tools write to

@@ -55,6 +55,10 @@ type produceCall struct {
 	// rows is how many partitions are done, and failed the first error of one.
 	rows   int
 	failed error
+	// prepared is the row, counted from 1, whose batch the event loop prepared
+	// in place before its append would have had to wait. To prepare it again
+	// would take what the broker wrote into it for the producer's own.
+	prepared int
 	// waits are the appends that may not be answered yet.
 	waits  []produceWait
 	waiter *park.Waiter
@@ -71,6 +75,7 @@ type produceWait struct {
 func (pc *produceCall) resume(before *produceCall) {
 	pc.resp.Topics = before.resp.Topics
 	pc.rows, pc.failed, pc.waits = before.rows, before.failed, before.waits
+	pc.prepared, pc.nowMs = before.prepared, before.nowMs
 }
 
 // appendAll appends every partition's batch and fills the rows of the response.
@@ -127,8 +132,12 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	cfg := p.Config()
 	o := cfg.Batch
 	o.NowMs, o.NoZstd = pc.nowMs, pc.req.Version < 7
-	if v, _, err = batch.Prepare(v, o); err != nil {
-		return err
+	o.Topic, o.Partition = p.TopicPartition().Topic, in.Partition
+	if pc.prepared != pc.rows+1 {
+		if v, err = pc.prepare(v, o); err != nil {
+			return err
+		}
+		pc.prepared = pc.rows + 1
 	}
 	if limit := cfg.Log.SegmentBytes; limit > 0 && int64(len(v)) > limit {
 		return protocol.Errorf(kerr.RecordListTooLarge, "the batch of %d bytes is larger than segment.bytes, %d", len(v), limit)
@@ -149,6 +158,27 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 		pc.waits = append(pc.waits, produceWait{p: p, a: a, row: row})
 	}
 	return err
+}
+
+// loopDecodedBytes is what a batch may expand to on an event loop, and thereby how
+// long its check may take: a few milliseconds.
+const loopDecodedBytes = 4 << 20
+
+// prepare checks a batch and rewrites it as the topic asks. On an event loop it
+// fails with storage.ErrBusy where that would take long.
+func (pc *produceCall) prepare(v batch.View, o batch.Options) (batch.View, error) {
+	loop := pc.c.Net.OnLoop() && v.Codec() != batch.None
+	if pc.c.Net.OnLoop() && (o.Recompress && o.Codec != v.Codec() || batch.WorkingBytes(v) >= batch.LargeBytes) {
+		return nil, storage.ErrBusy
+	}
+	if loop && (o.MaxDecodedBytes <= 0 || o.MaxDecodedBytes > loopDecodedBytes) {
+		o.MaxDecodedBytes = loopDecodedBytes
+	}
+	out, _, err := batch.Prepare(v, o)
+	if loop && errors.Is(err, kerr.MessageTooLarge) {
+		return nil, storage.ErrBusy
+	}
+	return out, err
 }
 
 func (pc *produceCall) find(t *kmsg.ProduceRequestTopic, partition int32) (*replica.Partition, error) {
