@@ -15,6 +15,7 @@ import (
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/internal/kv"
 	"github.com/barnabas-mq/barnabas/internal/park"
+	"github.com/barnabas-mq/barnabas/server/admin"
 	"github.com/barnabas-mq/barnabas/server/config"
 	"github.com/barnabas-mq/barnabas/server/network"
 	"github.com/barnabas-mq/barnabas/storage"
@@ -41,7 +42,7 @@ type Node struct {
 	replicas     *replica.Manager
 	groups       *group.Coordinator
 	net          *network.Server
-	admin        interface{ Addr() net.Addr }
+	admin        *admin.Server
 
 	// serving says that the listeners are open and nothing stops yet.
 	serving atomic.Bool
@@ -60,7 +61,7 @@ func Start(env Env, static *config.Static) (*Node, error) {
 	n := &Node{env: env, static: static, live: config.NewLive(static)}
 	n.id = config.NodeID.Get(n.live.Snapshot())
 	for _, step := range []func() error{
-		n.openFolder, n.openMetadata, n.settleStrays, n.openPartitions, n.register, n.openListeners,
+		n.openAdmin, n.openFolder, n.openMetadata, n.settleStrays, n.openPartitions, n.register, n.openListeners,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, n.close(context.Background()))

@@ -31,6 +31,7 @@ func commands() []*cli.Command {
 		consumeCommand(),
 		groupCommand(),
 		configCommand(),
+		dumpCommand(),
 		doctorCommand(),
 		waitCommand(),
 		versionCommand(),

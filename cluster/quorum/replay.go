@@ -1,0 +1,44 @@
+package quorum
+
+import (
+	"fmt"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/barnabas-mq/barnabas/internal/kv"
+)
+
+// Visit gives what a stopped node's store holds to its callers, in order: the
+// snapshot, then every entry with data. It changes nothing and elects nobody.
+func Visit(db *kv.DB, snapshot func(data []byte, index, term uint64) error, entry func(index, term uint64, committed bool, data []byte) error) error {
+	s := &store{db: db}
+	fresh, err := s.load()
+	if err != nil {
+		return fmt.Errorf("read metadata log: %w", err)
+	}
+	if fresh {
+		return nil
+	}
+	data, err := s.readSnapshot()
+	if err != nil {
+		return fmt.Errorf("read metadata log: %w", err)
+	}
+	if err := snapshot(data, s.snap.index, s.snap.term); err != nil {
+		return err
+	}
+	var bad error
+	err = db.Scan(entryPrefix, func(key, value []byte) bool {
+		var e *raftpb.Entry
+		if e, bad = decodeEntry(key, value); bad != nil {
+			return false
+		}
+		if e.GetIndex() > s.snap.index && len(e.GetData()) > 0 {
+			bad = entry(e.GetIndex(), e.GetTerm(), e.GetIndex() <= s.hard.commit, e.GetData())
+		}
+		return bad == nil
+	})
+	if err == nil {
+		err = bad
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage"
+	"github.com/barnabas-mq/barnabas/storage/segment"
+)
+
+// dumpBatchMaxBytes bounds what one batch may unpack to.
+const dumpBatchMaxBytes = 1 << 30
+
+func dumpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "dump", Usage: "print any file of a data folder, readable", ArgsUsage: "FILE...", Action: dump,
+		Description: "Files: .log, .index, .timeindex, .snapshot, the checkpoints, partition.metadata, meta.properties. A partition's\n" +
+			"folder prints all of its files, the folder kv the metadata log. Only for kv the broker must be stopped.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "records", Aliases: []string{"r"}, Usage: "print the records of a .log too; those of __consumer_offsets are decoded"},
+		},
+	}
+}
+
+func dump(c *cli.Context) error {
+	files, err := names(c, "file")
+	if err != nil {
+		return err
+	}
+	var failed []string
+	for _, name := range files {
+		if err := dumpPath(c, name, len(files) > 1); err != nil {
+			failed = append(failed, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	return failures("dump", failed)
+}
+
+func dumpPath(c *cli.Context, name string, titled bool) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return dumpFile(c, name, titled)
+	}
+	if filepath.Base(filepath.Clean(name)) == "kv" {
+		return dumpStore(c, name)
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.Type().IsRegular() && e.Name() != ".lock" {
+			errs = append(errs, dumpFile(c, filepath.Join(name, e.Name()), true))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func dumpFile(c *cli.Context, name string, titled bool) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if titled {
+		fmt.Fprintf(c.App.Writer, "== %s, %s\n", name, sizeText(info.Size()))
+	}
+	if offset, suffix, ok := segment.ParseFileName(filepath.Base(name)); ok && suffix == segment.LogSuffix && c.Bool("records") {
+		err = dumpRecords(c.App.Writer, name, f, offset, info.Size())
+	} else {
+		err = storage.Dump(c.App.Writer, name, f, info.Size())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(name), err)
+	}
+	return nil
+}
+
+// dumpRecords prints every batch and its records.
+func dumpRecords(w io.Writer, name string, r io.ReaderAt, baseOffset, sizeBytes int64) error {
+	offsets := strings.HasPrefix(filepath.Base(filepath.Dir(name)), group.Topic+"-")
+	sc := segment.NewScanner(r, name, 0, sizeBytes, baseOffset, true)
+	for sc.Next() {
+		h := sc.Header()
+		if err := segment.DumpBatch(w, h); err != nil {
+			return err
+		}
+		whole := make([]byte, h.SizeBytes())
+		if _, err := r.ReadAt(whole, h.Position); err != nil {
+			return fmt.Errorf("read the batch at byte %d: %w", h.Position, err)
+		}
+		err := batch.Records(batch.View(whole), dumpBatchMaxBytes, func(rec batch.Record) error {
+			return dumpRecord(w, rec, offsets && !h.IsControl())
+		})
+		if err != nil {
+			return fmt.Errorf("the batch at byte %d: %w", h.Position, err)
+		}
+	}
+	return sc.Err()
+}
+
+func dumpRecord(w io.Writer, rec batch.Record, offsets bool) error {
+	if offsets {
+		if r, ok, err := (group.Codec{}).Decode(rec.Key, rec.Value); err == nil && ok {
+			_, err := fmt.Fprintf(w, "  | offset: %d %s\n", rec.Offset, groupRecordText(r))
+			return err
+		}
+	}
+	fmt.Fprintf(w, "  | offset: %d timestamp: %d key: %s value: %s", rec.Offset, rec.TimestampMs, quoted(rec.Key), quoted(rec.Value))
+	for _, h := range rec.Headers {
+		fmt.Fprintf(w, " %s=%s", h.Key, quoted(h.Value))
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+func groupRecordText(r group.Record) string {
+	switch {
+	case r.IsOffset && r.Offset == nil:
+		return fmt.Sprintf("group: %s topic: %s partition: %d deleted", r.Group, r.Topic, r.Partition)
+	case r.IsOffset:
+		return fmt.Sprintf("group: %s topic: %s partition: %d committed: %d metadata: %q", r.Group, r.Topic, r.Partition, r.Offset.Offset, r.Offset.Metadata)
+	case r.Metadata == nil:
+		return fmt.Sprintf("group: %s deleted", r.Group)
+	}
+	return fmt.Sprintf("group: %s generation: %d members: %d", r.Group, r.Metadata.Generation, len(r.Metadata.Members))
+}
+
+// quoted is bytes as Go quotes them; null is not empty.
+func quoted(b []byte) string {
+	if b == nil {
+		return "null"
+	}
+	return fmt.Sprintf("%q", b)
+}

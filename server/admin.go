@@ -1,0 +1,42 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/barnabas-mq/barnabas/server/admin"
+	"github.com/barnabas-mq/barnabas/server/config"
+)
+
+// adminOff is the value of barnabas.admin.listener that opens none.
+const adminOff = "off"
+
+// openAdmin serves health and metrics first, so that a long recovery can be
+// watched.
+func (n *Node) openAdmin() error {
+	addr := config.AdminListener.Get(n.live.Snapshot())
+	if addr == adminOff {
+		return nil
+	}
+	var err error
+	n.admin, err = admin.Start(admin.Options{Addr: addr, Metrics: n.env.Metrics, Ready: n.notReady, Log: n.env.Log})
+	if err != nil {
+		return fmt.Errorf("admin listener %s: %w; choose another address with --admin, or --admin off", addr, err)
+	}
+	n.onClose("admin listener", n.admin.Shutdown)
+	return nil
+}
+
+// notReady lists why clients cannot be served now.
+func (n *Node) notReady() []string {
+	if !n.serving.Load() {
+		return []string{"the broker is starting or stopping"}
+	}
+	var reasons []string
+	if err := n.quorum.Err(); err != nil {
+		reasons = append(reasons, fmt.Sprintf("metadata log: %v", err))
+	}
+	if err := n.db.Failed(); err != nil {
+		reasons = append(reasons, fmt.Sprintf("embedded store: %v", err))
+	}
+	return reasons
+}
