@@ -232,7 +232,7 @@ func (c *Conn) drainSome() (more bool) {
 		}
 		if len(bufs) == 0 {
 			if err := c.loadChunk(); err != nil {
-				c.endWrite()
+				c.failWrite()
 				c.Close(err.Error())
 				return false
 			}
@@ -248,7 +248,7 @@ func (c *Conn) drainSome() (more bool) {
 			c.wrote(n)
 		}
 		if err != nil {
-			c.endWrite()
+			c.failWrite()
 			c.shut(closedError, "write: "+err.Error())
 			return false
 		}
@@ -263,8 +263,9 @@ func (c *Conn) nextWrite(bufs [][]byte) ([][]byte, bool) {
 	c.mu.Lock()
 	l := c.out.list
 	if c.life.closed || l == nil {
+		l = c.endWriteLocked()
 		c.mu.Unlock()
-		c.endWrite()
+		l.release()
 		return nil, false
 	}
 	defer c.mu.Unlock()
@@ -353,15 +354,21 @@ func (c *Conn) writable() {
 	c.kick(false)
 }
 
-// endWrite gives up the writer's role; the writer of a closed connection is the
-// one that releases its queue, because it may have been reading from it.
-func (c *Conn) endWrite() {
-	c.mu.Lock()
+// endWriteLocked gives up the writer's role. It must be one step with finding the
+// queue empty: whoever adds to it meanwhile relies on the writer. The writer of a
+// closed connection releases the queue, because it may have been reading from it.
+func (c *Conn) endWriteLocked() *outList {
 	c.out.writing = false
-	var list *outList
-	if c.life.closed {
-		list = c.takeOutLocked()
+	if !c.life.closed {
+		return nil
 	}
+	return c.takeOutLocked()
+}
+
+// failWrite ends a writer that cannot go on.
+func (c *Conn) failWrite() {
+	c.mu.Lock()
+	list := c.endWriteLocked()
 	c.mu.Unlock()
 	list.release()
 }
