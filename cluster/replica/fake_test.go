@@ -182,14 +182,12 @@ func (l *fakeLog) DeleteRecordsTo(offset int64) (int64, error) {
 
 // fakeStore has one log for every partition that was opened.
 type fakeStore struct {
-	mu        sync.Mutex
-	logs      map[storage.TopicPartition]*fakeLog
-	deleted   []storage.TopicPartition
-	opens     int
-	failing   error
-	made      func(*fakeLog)
-	folders   []storage.Stray
-	discarded []string
+	mu      sync.Mutex
+	logs    map[storage.TopicPartition]*fakeLog
+	deleted []storage.TopicPartition
+	opens   int
+	failing error
+	made    func(*fakeLog)
 }
 
 func (s *fakeStore) OpenLog(tp storage.TopicPartition, _ storage.TopicID, _ storage.LogConfig) (Log, error) {
@@ -215,20 +213,6 @@ func (s *fakeStore) Delete(tp storage.TopicPartition) error {
 	defer s.mu.Unlock()
 	s.deleted = append(s.deleted, tp)
 	delete(s.logs, tp)
-	return nil
-}
-
-func (s *fakeStore) Strays(known func(storage.TopicPartition, storage.TopicID) bool) (strays []storage.Stray) {
-	for _, stray := range s.folders {
-		if !known(stray.TopicPartition, stray.TopicID) {
-			strays = append(strays, stray)
-		}
-	}
-	return strays
-}
-
-func (s *fakeStore) DiscardStray(stray storage.Stray) error {
-	s.discarded = append(s.discarded, stray.Path)
 	return nil
 }
 

@@ -44,9 +44,6 @@ var _ Log = (*storage.Log)(nil)
 type Store interface {
 	OpenLog(tp storage.TopicPartition, id storage.TopicID, cfg storage.LogConfig) (Log, error)
 	Delete(tp storage.TopicPartition) error
-	// Strays are the folders found at start that belong to no topic.
-	Strays(known func(tp storage.TopicPartition, id storage.TopicID) bool) []storage.Stray
-	DiscardStray(storage.Stray) error
 }
 
 type storeOf struct{ *storage.Store }

@@ -33,8 +33,6 @@ func (m *Manager) OnMetadata(d *metadata.Delta, img *metadata.Image) {
 	m.reconfigure(d, img)
 	if m.started {
 		m.openAll(fresh, nil)
-	} else {
-		m.nameStrays(img)
 	}
 	m.started = true
 	if m.hooks.TopicsDeleted != nil && len(deleted) > 0 {
@@ -113,27 +111,6 @@ func (m *Manager) drop(p *Partition) {
 	}
 	if err := m.o.Store.Delete(p.tp); err != nil {
 		m.o.Log.Error("the files of a deleted partition could not be set aside", slog.String("partition", p.tp.String()), slog.Any("error", err))
-	}
-}
-
-// nameStrays deletes the folders of topics that were deleted while this broker was
-// away, and names those that no topic claims: they are kept (S1).
-func (m *Manager) nameStrays(img *metadata.Image) {
-	strays := m.o.Store.Strays(func(tp storage.TopicPartition, id storage.TopicID) bool {
-		t, ok := img.TopicByID(id)
-		if id == (storage.TopicID{}) {
-			t, ok = img.Topic(tp.Topic)
-		}
-		return ok && t.Name == tp.Topic
-	})
-	for _, s := range strays {
-		if _, ok := img.RemovedTopic(s.TopicID); !ok {
-			m.o.Log.Warn("a folder belongs to no topic of this cluster; it is left alone", slog.String("folder", s.Path))
-			continue
-		}
-		if err := m.o.Store.DiscardStray(s); err != nil {
-			m.o.Log.Error("the files of a deleted partition could not be set aside", slog.String("folder", s.Path), slog.Any("error", err))
-		}
 	}
 }
 
