@@ -7,9 +7,9 @@ import (
 	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
-// TruncateTo drops every record from an offset on; a batch that holds it goes
-// whole. Epochs and producers are those of what remains. The new end is
-// returned by LogEndOffset.
+// TruncateTo drops every record from an offset on. A batch that holds it goes
+// whole, so the log may then end before the offset. Epochs and producers are
+// those of what remains.
 func (l *Log) TruncateTo(offset int64) error {
 	return l.change("truncate", func() error {
 		if offset >= l.logEnd.Load() {
@@ -82,7 +82,8 @@ func (l *Log) truncateLocked(offset int64) error {
 	if end > offset || end < l.list()[0].BaseOffset() {
 		return fmt.Errorf("truncating to offset %d left the end at %d", offset, end)
 	}
-	return l.afterCut(offset)
+	// In the middle of a batch, or behind a gap, the log ends before offset.
+	return l.afterCut(max(end, l.logStart.Load()))
 }
 
 // restartLocked replaces all segments by an empty one at offset.
