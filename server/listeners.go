@@ -30,7 +30,11 @@ func (n *Node) openListeners() error {
 	if err := n.net.Start(); err != nil {
 		return fmt.Errorf("open listeners: %w", err)
 	}
-	n.onClose("listeners", n.net.Shutdown)
+	n.onClose("listeners", func(ctx context.Context) error {
+		// Long polls are answered, not waited for.
+		n.waits.Drain()
+		return n.net.Shutdown(ctx)
+	})
 	return nil
 }
 

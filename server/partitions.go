@@ -46,6 +46,22 @@ func (n *Node) openPartitions() error {
 	return nil
 }
 
+// openRest opens, beside the serving, the logs that nobody has asked for yet, so
+// that retention knows them and the recovery after a crash goes on.
+func (n *Node) openRest() error {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		n.replicas.OpenAll(stop)
+	}()
+	n.onClose("opening of logs", func(context.Context) error {
+		close(stop)
+		<-done
+		return nil
+	})
+	return nil
+}
+
 // topicConfig is what a topic's configuration in img means to its partitions.
 func (n *Node) topicConfig(img *metadata.Image, topic string) replica.TopicConfig {
 	t := n.live.Topic(img, topic)
