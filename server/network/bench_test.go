@@ -96,6 +96,7 @@ func BenchmarkRegions(b *testing.B) {
 			buf := make([]byte, 256<<10)
 			b.SetBytes(largeBytes)
 			b.ResetTimer()
+			cpu := cpuTime()
 			for range b.N {
 				if _, err := nc.Write(request(key, 1, nil)); err != nil {
 					b.Fatal(err)
@@ -108,6 +109,7 @@ func BenchmarkRegions(b *testing.B) {
 					got += n
 				}
 			}
+			b.ReportMetric(float64(cpuTime()-cpu)/1e3/float64(b.N), "cpu-us/op")
 		})
 	}
 }
