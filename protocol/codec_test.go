@@ -3,9 +3,13 @@ package protocol
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -272,7 +276,55 @@ func BenchmarkDecodedBytes(b *testing.B) {
 	}
 }
 
+// recordedFrames are requests of real clients, by <key>-<version>-<client>:
+// Kafka's Java clients and tools, librdkafka, franz-go.
+func recordedFrames(t testing.TB) map[string][]byte {
+	names, err := filepath.Glob("testdata/frames/*.frame")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no frames: %v", err)
+	}
+	out := map[string][]byte{}
+	for _, name := range names {
+		if out[filepath.Base(name)], err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func TestRecordedFrames(t *testing.T) {
+	for name, frame := range recordedFrames(t) {
+		h, body, err := ParseHeader(frame)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if prefix := fmt.Sprintf("%02d-v%02d-", h.Key, h.Version); !strings.HasPrefix(name, prefix) || h.ClientIDNull {
+			t.Errorf("%s: header %+v", name, h)
+		}
+		req, err := DecodeRequest(h, body)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if again := req.AppendTo(nil); !bytes.Equal(again, body) {
+			t.Errorf("%s: %x became %x", name, body, again)
+		}
+		if n := DecodedBytes(h, body); n > 8192 {
+			t.Errorf("%s: %d bytes are charged %d", name, len(body), n)
+		}
+		for cut := range frame {
+			if h, body, err := ParseHeader(frame[:cut]); err == nil {
+				if _, err := DecodeRequest(h, body); err == nil {
+					t.Errorf("%s: %d of %d bytes are a whole request", name, cut, len(frame))
+				}
+			}
+		}
+	}
+}
+
 func FuzzDecodeRequest(f *testing.F) {
+	for _, frame := range recordedFrames(f) {
+		f.Add(frame)
+	}
 	eachRequest(func(req kmsg.Request) {
 		f.Add(frameOf(req, 5, "fuzz"))
 		fill(reflect.ValueOf(req), 3, 2, 1)
