@@ -14,10 +14,10 @@ import (
 
 // Checker says whether what a client sets can be taken. Its errors carry the
 // codes and texts that Kafka answers with.
-type Checker struct{ static *Static }
+type Checker struct{ snap *Snapshot }
 
 // NewChecker checks for brokers that were started with static.
-func NewChecker(static *Static) *Checker { return &Checker{static: static} }
+func NewChecker(static *Static) *Checker { return &Checker{snap: static.Snapshot()} }
 
 // CheckTopic checks one key of a topic.
 func (c *Checker) CheckTopic(name, value string) error {
@@ -48,8 +48,7 @@ func (c *Checker) CheckTopicConfigs(all map[string]string) error {
 			return err
 		}
 	}
-	s := c.static.Snapshot()
-	minLag, maxLag := LogCleanerMinCompactionLagMs.forTopic(s, all), LogCleanerMaxCompactionLagMs.forTopic(s, all)
+	minLag, maxLag := LogCleanerMinCompactionLagMs.forTopic(c.snap, all), LogCleanerMaxCompactionLagMs.forTopic(c.snap, all)
 	if minLag > maxLag {
 		return protocol.Errorf(kerr.InvalidConfig,
 			"conflict topic config setting min.compaction.lag.ms (%d) > max.compaction.lag.ms (%d)", minLag, maxLag)
@@ -116,7 +115,7 @@ func (c *Checker) groupLimit(name, which string) *float64 {
 	if d == nil {
 		return nil
 	}
-	n, text := number(c.static.Snapshot().resolved[d.id])
+	n, text := number(c.snap.resolved[d.id])
 	if text == "" {
 		return nil
 	}
@@ -153,7 +152,7 @@ func (c *Checker) Default(resourceType int8, name string) string {
 	if d == nil {
 		return ""
 	}
-	text, _ := Format(c.static.Snapshot().behind(d))
+	text, _ := Format(c.snap.behind(d))
 	return text
 }
 

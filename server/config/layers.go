@@ -105,7 +105,7 @@ func (s *Snapshot) logConfig(overrides map[string]string) storage.LogConfig {
 		SegmentJitterMs:    LogRollJitterMs.forTopic(s, overrides),
 		SegmentIndexBytes:  int64(LogIndexSizeMaxBytes.forTopic(s, overrides)),
 		IndexIntervalBytes: int64(LogIndexIntervalBytes.forTopic(s, overrides)),
-		RetentionMs:        LogRetentionMs.forTopic(s, overrides),
+		RetentionMs:        max(LogRetentionMs.forTopic(s, overrides), -1),
 		RetentionBytes:     max(LogRetentionBytes.forTopic(s, overrides), -1),
 		FlushMessages:      LogFlushIntervalMessages.forTopic(s, overrides),
 		FlushMs:            LogFlushIntervalMs.forTopic(s, overrides),

@@ -136,17 +136,17 @@ func (l *loader) unknown(s Setting) {
 	}
 	switch topic := Topic(s.Key); {
 	case topic != nil && topic.Broker != "":
-		l.warn("%s is a topic's key and has no effect here; for all topics set %s", s, topic.Broker)
+		l.warn("%s is a topic's key and has no effect here; for all topics set %s", s.name(), topic.Broker)
 	case topic != nil:
-		l.warn("%s is a topic's key and has no effect here; set it on a topic", s)
+		l.warn("%s is a topic's key and has no effect here; set it on a topic", s.name())
 	case removedKey(s.Key):
-		l.warn("%s was a key of Kafka before 4.0 and has no effect", s)
+		l.warn("%s was a key of Kafka before 4.0 and has no effect", s.name())
 	default:
 		if near := Nearest(s.Key, brokerKeys.names()); near != "" {
-			l.warn("%s is not a known key and has no effect; did you mean %s?", s, near)
+			l.warn("%s is not a known key and has no effect; did you mean %s?", s.name(), near)
 			return
 		}
-		l.warn("%s is not a known key and has no effect", s)
+		l.warn("%s is not a known key and has no effect", s.name())
 	}
 }
 

@@ -263,13 +263,13 @@ func TestRefusalsNameTheirSource(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
-		"num.partition=1":                    "num.partition=1 (f:1) is not a known key and has no effect; did you mean num.partitions?",
-		"log.retention.hrs=1":                "log.retention.hrs=1 (f:1) is not a known key and has no effect; did you mean log.retention.ms?",
-		"advertised.listener=x":              "advertised.listener=x (f:1) is not a known key and has no effect; did you mean advertised.listeners?",
-		"my.own.thing=1":                     "my.own.thing=1 (f:1) is not a known key and has no effect",
-		"retention.ms=1":                     "retention.ms=1 (f:1) is a topic's key and has no effect here; for all topics set log.retention.ms",
-		"remote.storage.enable=1":            "remote.storage.enable=1 (f:1) is a topic's key and has no effect here; set it on a topic",
-		"zookeeper.connect=a":                "zookeeper.connect=a (f:1) was a key of Kafka before 4.0 and has no effect",
+		"num.partition=1":                    "num.partition (f:1) is not a known key and has no effect; did you mean num.partitions?",
+		"log.retention.hrs=1":                "log.retention.hrs (f:1) is not a known key and has no effect; did you mean log.retention.ms?",
+		"advertised.listener=x":              "advertised.listener (f:1) is not a known key and has no effect; did you mean advertised.listeners?",
+		"my.own.thing=1":                     "my.own.thing (f:1) is not a known key and has no effect",
+		"retention.ms=1":                     "retention.ms (f:1) is a topic's key and has no effect here; for all topics set log.retention.ms",
+		"remote.storage.enable=1":            "remote.storage.enable (f:1) is a topic's key and has no effect here; set it on a topic",
+		"zookeeper.connect=a":                "zookeeper.connect (f:1) was a key of Kafka before 4.0 and has no effect",
 		"metric.reporters=a.B":               "metric.reporters=a.B (f:1) has no effect: Java classes can't be loaded; metrics are on the admin address under /metrics",
 		"num.partitions=1\nnum.partitions=2": "num.partitions is set twice: f:2 takes the place of f:1",
 		"listener.name.a.ssl.keystore.location=x\nrsm.config.x=1": "",

@@ -23,11 +23,18 @@ func (s Setting) String() string {
 	if d := Broker(s.Key); d != nil && d.Sensitive() {
 		value = "(hidden)"
 	}
-	text := s.Key + "=" + value
-	if s.Where != "" {
-		text += " (" + s.Where + ")"
+	return s.from(s.Key + "=" + value)
+}
+
+// name is the key with where it came from: the value of a key that nobody knows
+// may be a secret.
+func (s Setting) name() string { return s.from(s.Key) }
+
+func (s Setting) from(text string) string {
+	if s.Where == "" {
+		return text
 	}
-	return text
+	return text + " (" + s.Where + ")"
 }
 
 // Refusal is a configuration that the broker does not start with: every problem
