@@ -14,11 +14,11 @@ import (
 // snapshot lie in the middle. It returns the proposals whose commit was reported.
 func serve(fsys vfs.FS, round int) (acked []string) {
 	for part := range 2 {
-		m, err := start(fsys, Options{SnapshotEntries: 4})
+		m, err := start(fsys, Options{SnapshotEntries: 3})
 		if err != nil {
 			return acked
 		}
-		for i := range 5 {
+		for i := range 3 {
 			word := fmt.Sprintf("%d.%d.%d", round, part, i)
 			if _, err := m.Propose(m.leads(), []byte(word)); err != nil {
 				break
@@ -34,7 +34,7 @@ func serve(fsys vfs.FS, round int) (acked []string) {
 // in order and once each.
 func checkServed(t *testing.T, fsys vfs.FS, acked []string) {
 	t.Helper()
-	m, err := start(fsys, Options{SnapshotEntries: 4})
+	m, err := start(fsys, Options{SnapshotEntries: 3})
 	if err != nil {
 		t.Fatalf("does not start again: %v", err)
 	}

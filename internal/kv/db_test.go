@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -284,5 +285,68 @@ func BenchmarkReopen(b *testing.B) {
 		b.StopTimer()
 		d.Close()
 		b.StartTimer()
+	}
+}
+
+// TestDamagedPrefixIsRebuilt damages the table that holds a prefix which can be
+// rebuilt: reading it is ErrCorrupt, the rest stays readable, and once its range
+// is deleted it can be written and read anew, also after a restart.
+func TestDamagedPrefixIsRebuilt(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, vfs.OS(), dir)
+	if err := d.Apply([]Op{put("raft/1", "kept")}, true); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.NewChaCha8([32]byte{1})
+	var ops []Op
+	for i := range 2000 {
+		value := make([]byte, 1<<10)
+		random.Read(value)
+		ops = append(ops, Op{Key: fmt.Appendf(nil, "group/%04d", i), Value: value})
+	}
+	if err := d.Apply(ops, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("no tables: %v", err)
+	}
+	for _, name := range tables {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The middle of the file is a value; its ends are what opening it needs.
+		for i := len(data) / 3; i < len(data)/3+64; i++ {
+			data[i] ^= 0xff
+		}
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	d = open(t, vfs.OS(), dir)
+	err = d.Scan([]byte("group/"), func(_, _ []byte) bool { return true })
+	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("scan of a damaged prefix: %v", err)
+	}
+	if v, ok, err := d.Get([]byte("raft/1")); err != nil || !ok || string(v) != "kept" {
+		t.Fatalf("the other prefix: %q, %v, %v", v, ok, err)
+	}
+	drop := Op{Key: []byte("group/"), End: PrefixEnd([]byte("group/")), Delete: true}
+	if err := d.Apply([]Op{drop, put("group/0001", "new")}, true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := contents(t, d, "group/"); got != "group/0001=new" {
+			t.Fatalf("after it was dropped: %q", got)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d = open(t, vfs.OS(), dir)
 	}
 }

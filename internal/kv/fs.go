@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -70,7 +71,7 @@ func (o *onceCloser) Close() error {
 	return o.err
 }
 
-func (a *adapter) open(name string, flag int) (pebblevfs.File, error) {
+func (a *adapter) open(name string, flag int) (*file, error) {
 	a.enter()
 	f, err := a.fs.OpenFile(name, flag, filePerm)
 	if flag&os.O_CREATE != 0 {
@@ -86,13 +87,20 @@ func (a *adapter) open(name string, flag int) (pebblevfs.File, error) {
 // linked from elsewhere.
 func (a *adapter) Create(name string, _ pebblevfs.DiskWriteCategory) (pebblevfs.File, error) {
 	f, err := a.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-	if !errors.Is(err, fs.ErrExist) {
-		return f, err
+	if errors.Is(err, fs.ErrExist) {
+		if err := a.Remove(name); err != nil {
+			return nil, err
+		}
+		f, err = a.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	}
-	if err := a.Remove(name); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return a.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	// pebble takes a manifest that it has synced for one that a crash cannot
+	// lose, and lets a marker point to it. Not every file system makes a new
+	// file's name durable with its content.
+	f.syncName = strings.HasPrefix(filepath.Base(name), "MANIFEST-")
+	return f, nil
 }
 
 func (a *adapter) Link(oldName, newName string) error {
@@ -147,7 +155,7 @@ func (a *adapter) ReuseForWrite(oldName, newName string, _ pebblevfs.DiskWriteCa
 	if err := a.Rename(oldName, newName); err != nil {
 		return nil, err
 	}
-	return a.open(newName, os.O_RDWR|os.O_CREATE)
+	return a.openWith(newName, os.O_RDWR|os.O_CREATE, nil)
 }
 
 func (a *adapter) MkdirAll(dir string, _ os.FileMode) error {
@@ -209,6 +217,8 @@ func infoOf(fi fs.FileInfo, err error) (pebblevfs.FileInfo, error) {
 type file struct {
 	vfs.File
 	a *adapter
+	// syncName says that the next Sync makes the file's name durable as well.
+	syncName bool
 }
 
 func (f *file) Write(p []byte) (int, error) {
@@ -225,7 +235,12 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 
 func (f *file) Sync() error {
 	f.a.enter()
-	return f.a.changed(f.File.Sync())
+	err := f.File.Sync()
+	if err == nil && f.syncName {
+		f.syncName = false
+		err = f.a.fs.SyncDir(filepath.Dir(f.Name()))
+	}
+	return f.a.changed(err)
 }
 
 func (f *file) SyncData() error {
