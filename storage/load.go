@@ -223,6 +223,9 @@ func (l *Log) openSegments(f *folderFiles) ([]*segment.Segment, error) {
 	for i, base := range f.bases {
 		s, err := segment.Open(l.store.seg, l.dir, base, f.sizes[base])
 		last := i == len(f.bases)-1
+		if err == nil && (!last || !l.unclean) {
+			s.SetComplete()
+		}
 		if errors.Is(err, segment.ErrCorruptIndex) {
 			err = l.repairIndex(s, base, last, err)
 		}

@@ -46,9 +46,10 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
+// tellOffline tells on a goroutine of its own: a log may fail under its lock.
 func (s *Store) tellOffline(tp TopicPartition, err error) {
 	if s.env.OnOffline != nil {
-		s.env.OnOffline(tp, err)
+		s.goWork(func() { s.env.OnOffline(tp, err) })
 	}
 }
 
@@ -83,13 +84,17 @@ func (l *Log) revive() {
 // reload cuts what a failed append left, recovers the log from its files and
 // syncs it.
 func (l *Log) reload(o *offline) error {
-	if err := l.reloadFiles(o); err != nil {
+	if err := l.reloadFiles(); err != nil {
 		return err
 	}
-	return l.flushTaken()
+	if err := l.flushTaken(); err != nil {
+		return err
+	}
+	l.broken.CompareAndSwap(o, nil)
+	return nil
 }
 
-func (l *Log) reloadFiles(o *offline) error {
+func (l *Log) reloadFiles() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.loaded.Load() {
@@ -105,11 +110,7 @@ func (l *Log) reloadFiles(o *offline) error {
 	l.durable.Store(min(l.durable.Load(), l.recoveryPoint.Load()))
 	l.endKnown, l.unclean, l.rewrite = false, true, true
 	l.dropUnflushed()
-	if err := l.loadLocked(); err != nil {
-		return err
-	}
-	l.broken.CompareAndSwap(o, nil)
-	return nil
+	return l.loadLocked()
 }
 
 // abandon makes every further use fail, and closes the files.

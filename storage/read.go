@@ -3,7 +3,6 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/barnabas-mq/barnabas/storage/segment"
 )
@@ -41,7 +40,10 @@ func (l *Log) Read(req ReadRequest) (ReadResult, error) {
 func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, error) {
 	segments := l.list()
 	i := floorSegment(segments, req.Offset)
-	for i = max(i, 0); i < len(segments); i++ {
+	if i < 0 { // retention was faster
+		return segment.Result{}, ErrOffsetOutOfRange
+	}
+	for ; i < len(segments); i++ {
 		s := segments[i]
 		if s.BaseOffset() >= limit {
 			break
@@ -68,7 +70,7 @@ func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, e
 // readFailed decides what an error of a read means. A segment that was deleted
 // or truncated under the reader is no failure of the disk.
 func (l *Log) readFailed(err error) error {
-	if gone(err) || errors.Is(err, os.ErrClosed) || l.dead.Load() {
+	if gone(err) || errors.Is(err, ErrOffsetOutOfRange) || l.dead.Load() {
 		return fmt.Errorf("read %v: %w: the segment is gone", l.tp, ErrOffsetOutOfRange)
 	}
 	var bad *segment.CorruptError

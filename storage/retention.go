@@ -12,9 +12,8 @@ import (
 // the high watermark, and returns the start. When it returns, the new start is
 // durable; whole segments below it go with the next retention run.
 func (l *Log) DeleteRecordsTo(offset int64) (logStart int64, err error) {
-	err = l.change("delete records", func() error { return nil })
-	if err != nil {
-		return l.logStart.Load(), err
+	if err := l.ensure(false); err != nil {
+		return l.logStart.Load(), fmt.Errorf("delete records of %v: %w", l.tp, err)
 	}
 	l.mu.Lock()
 	hw := l.highWatermark.Load()

@@ -28,7 +28,8 @@ type Env struct {
 	// use.
 	Rand func() uint64
 	// OnOffline is told when a partition goes offline (err says why) and when it
-	// is back (err is nil). It must not call back into the log. It may be nil.
+	// is back (err is nil), on a goroutine of its own: Log.Err is the truth. It
+	// may be nil.
 	OnOffline func(tp TopicPartition, err error)
 }
 
@@ -326,6 +327,13 @@ func (s *Store) Close() error {
 	s.recovering.stop()
 	s.work.Wait()
 	err := s.closeLogs()
+	if !s.clean {
+		// Folders that nobody opened were not recovered: the next start must not
+		// take their recovery points for their ends.
+		s.mu.Lock()
+		s.points, s.starts = OffsetCheckpoint{}, OffsetCheckpoint{}
+		s.mu.Unlock()
+	}
 	if err == nil {
 		err = s.writeCheckpoints()
 	}

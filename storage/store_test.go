@@ -439,6 +439,7 @@ func TestFailures(t *testing.T) {
 				t.Fatalf("a read meanwhile: %v", err)
 			}
 			put(t, other, 1, 1)
+			w.settle()
 			w.clock.Advance(2 * time.Second)
 			if l.Err() == nil {
 				t.Fatal("back while the disk still fails")

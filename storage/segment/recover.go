@@ -243,7 +243,7 @@ func (s *Segment) Truncate(offset int64) (nextOffset int64, err error) {
 	if err := s.cutFile(position); err != nil {
 		return 0, err
 	}
-	s.maxTimestampMs, s.maxOffset, s.maxKnown, s.sinceIndex = NoTimestamp, s.base, false, 0
+	s.maxTimestampMs, s.maxOffset, s.maxKnown, s.complete, s.sinceIndex = NoTimestamp, s.base, false, false, 0
 	if position == 0 {
 		s.firstMs, s.firstKnown = NoTimestamp, true
 	}

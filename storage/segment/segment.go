@@ -44,6 +44,7 @@ type Segment struct {
 	maxTimestampMs int64
 	maxOffset      int64 // last offset of the first batch with maxTimestampMs
 	maxKnown       bool
+	complete       bool  // the time index ends with the largest timestamp
 	firstMs        int64 // max timestamp of the first batch, for segment.ms
 	firstKnown     bool
 	sinceIndex     int64
@@ -117,6 +118,10 @@ func build(env *Env, dir string, baseOffset int64) *Segment {
 		maxTimestampMs: NoTimestamp, maxOffset: baseOffset, firstMs: NoTimestamp,
 	}
 }
+
+// SetComplete says that the segment was sealed: its time index needs no look at
+// the batches behind its last entry.
+func (s *Segment) SetComplete() { s.complete = true }
 
 // BaseOffset is the offset that names the segment.
 func (s *Segment) BaseOffset() int64 { return s.base }

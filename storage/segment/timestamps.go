@@ -19,6 +19,10 @@ func (s *Segment) MaxTimestamp() (timestampMs, lastOffset int64, err error) {
 		s.maxTimestampMs, s.maxOffset = e.key, s.base+int64(e.value)
 		from = s.maxOffset
 	}
+	if s.complete {
+		s.maxKnown = true
+		return s.maxTimestampMs, s.maxOffset, nil
+	}
 	// Batches behind the last entry may be younger.
 	err = s.Scan(from, func(h Header) bool {
 		if h.MaxTimestamp() > s.maxTimestampMs {
