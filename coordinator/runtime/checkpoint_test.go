@@ -105,9 +105,14 @@ func TestCheckpointIsStoredNowAndThen(t *testing.T) {
 	if len(f.kv.m) != 2 || f.clock.Pending() != 0 {
 		t.Errorf("%d keys, %d timers after a second", len(f.kv.m), f.clock.Pending())
 	}
+	f.set("b", 1)
+	f.clock.Advance(flushEvery)
+	if len(f.kv.m) != 3 {
+		t.Errorf("%d keys after another second", len(f.kv.m))
+	}
 	large := strings.Repeat("x", flushBytes)
 	f.set(large, 1)
-	if len(f.kv.m) != 3 {
+	if len(f.kv.m) != 4 {
 		t.Errorf("%d keys after much", len(f.kv.m))
 	}
 	// The process dies: the checkpoint and what the log has since.
@@ -115,8 +120,8 @@ func TestCheckpointIsStoredNowAndThen(t *testing.T) {
 	f.restart()
 	f.log.reads = 0
 	f.rt.Elected(0, 2)
-	f.want(f.get("a", large), "[1000 1]")
-	if f.log.reads != 1 || f.replayed != 3 {
+	f.want(f.get("a", "b", large), "[1000 1 1]")
+	if f.log.reads != 1 || f.replayed != 4 {
 		t.Errorf("%d reads, %d records replayed", f.log.reads, f.replayed)
 	}
 }

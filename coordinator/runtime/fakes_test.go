@@ -305,6 +305,7 @@ type fixture struct {
 	kv       *memKV
 	clock    *clock.Manual
 	replayed int
+	opened   int
 	openErr  error
 	// deferred holds the shard's work back while not nil.
 	deferred *[]func()
@@ -322,8 +323,11 @@ func (f *fixture) restart() {
 	f.clock = clock.NewManual(f.clock.Now())
 	f.rt = New(Options[event, record, answer]{
 		Topic: "numbers", KV: f.kv, CheckpointPrefix: "test/", Clock: f.clock,
-		Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Open: func(int32) (Log, error) { return f.log, f.openErr },
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Open: func(int32) (Log, error) {
+			f.opened++
+			return f.log, f.openErr
+		},
 		New: func(int32) machine.Machine[event, record, answer] {
 			return &numbers{m: map[string]uint64{}, replayed: &f.replayed}
 		},

@@ -19,6 +19,30 @@ const (
 	reloadMax = 5 * time.Second
 )
 
+// warm loads a shard that was not needed so far.
+func (s *shard[E, R, A]) warm() {
+	s.mu.Lock()
+	isCold := s.state == cold
+	if isCold {
+		s.state = loading
+	}
+	s.mu.Unlock()
+	if isCold {
+		s.load()
+	}
+}
+
+// hasCheckpoint tells whether the partition was in use. Where that cannot be
+// told the log has to.
+func (s *shard[E, R, A]) hasCheckpoint() bool {
+	if s.rt.o.KV == nil {
+		return true
+	}
+	ck := newCheckpoint(s.rt.o.KV, checkpointPrefix(s.rt.o.CheckpointPrefix, s.partition), [16]byte{}, s.rt.o.Log, s.name())
+	_, ok, err := ck.meta()
+	return ok || err != nil
+}
+
 // load makes a machine of the checkpoint and the log, and serves from then on.
 func (s *shard[E, R, A]) load() {
 	if s.in != nil || s.isClosed() {

@@ -39,8 +39,9 @@ func New[E, R, A any](o Options[E, R, A]) *Runtime[E, R, A] {
 	return &Runtime[E, R, A]{o: o, loads: make(chan struct{}, concurrentLoads), shards: map[int32]held[E, R, A]{}}
 }
 
-// Elected starts loading a partition that this broker leads from now on. A call
-// with a newer epoch loads it anew; an older or equal one is ignored.
+// Elected tells of a partition that this broker leads from now on. One that was
+// in use is loaded at once, others when they are needed. A call with a newer epoch
+// loads it anew; an older or equal one is ignored.
 func (rt *Runtime[E, R, A]) Elected(partition, leaderEpoch int32) {
 	rt.mu.Lock()
 	old := rt.shards[partition]
@@ -48,16 +49,16 @@ func (rt *Runtime[E, R, A]) Elected(partition, leaderEpoch int32) {
 		rt.mu.Unlock()
 		return
 	}
-	s := &shard[E, R, A]{rt: rt, partition: partition, epoch: leaderEpoch, state: loading}
+	s := &shard[E, R, A]{rt: rt, partition: partition, epoch: leaderEpoch, state: cold, running: true}
 	rt.shards[partition] = held[E, R, A]{shard: s, epoch: leaderEpoch}
 	rt.mu.Unlock()
-	load := func() { s.put(job[E, A]{kind: jobLoad}) }
 	if old.shard == nil {
-		load()
+		s.start()
 		return
 	}
-	// Two shards of one partition would spoil each other's checkpoint.
-	old.shard.close(notCoordinator(rt.o.Topic, partition), load)
+	// Two shards of one partition would spoil each other's checkpoint: this one
+	// runs nothing until the old one has stopped.
+	old.shard.close(notCoordinator(rt.o.Topic, partition), s.start)
 }
 
 // Resigned drops a partition that this broker leads no longer; its calls are told
@@ -118,11 +119,11 @@ func (rt *Runtime[E, R, A]) Submit(partition int32, event func(call uint64) E, d
 }
 
 // Tell puts an event that nobody waits for to the machines of all partitions,
-// also to those that are still loading.
+// also to those that are not loaded yet.
 func (rt *Runtime[E, R, A]) Tell(event func() E) {
 	for _, p := range rt.Partitions() {
 		if s, err := rt.shard(p); err == nil {
-			s.put(job[E, A]{kind: jobTell, event: func(uint64) E { return event() }})
+			s.tellAll(job[E, A]{kind: jobTell, event: func(uint64) E { return event() }})
 		}
 	}
 }

@@ -14,10 +14,11 @@ import (
 func TestStates(t *testing.T) {
 	f := newFixture(t)
 	f.want(f.get("a"), "error 16") // NOT_COORDINATOR
-	var held []func()
-	f.deferred = &held
+	f.openErr = errAppend
 	f.rt.Elected(0, 5)
-	f.want(f.get("a"), "error 14") // COORDINATOR_LOAD_IN_PROGRESS
+	first := f.get("a") // COORDINATOR_LOAD_IN_PROGRESS
+	f.want(first, "error 14")
+	f.want(f.get("a"), "error 14")
 	served := 0
 	f.rt.WhenServing(0, func(err error) {
 		if err != nil {
@@ -26,8 +27,11 @@ func TestStates(t *testing.T) {
 		served++
 	})
 	f.rt.Tell(func() event { return event{set: []string{"told"}, value: 9} })
-	f.deferred = nil
-	held[0]()
+	if served != 0 {
+		t.Fatal("WhenServing was called while nothing serves")
+	}
+	f.openErr = nil
+	f.clock.Advance(reloadMax)
 	if served != 1 {
 		t.Fatalf("WhenServing was called %d times", served)
 	}
@@ -73,6 +77,44 @@ func TestAnswersWaitForTheHighWatermark(t *testing.T) {
 	f.want(read, "[2]")
 }
 
+// A partition that was never used is not opened until somebody asks for it.
+func TestColdPartitions(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		use  func(f *fixture)
+	}{
+		{"an event", func(f *fixture) { f.want(f.get("a"), "[0]") }},
+		{"a wait", func(f *fixture) { f.rt.WhenServing(0, func(error) {}) }},
+		{"a word to all", func(f *fixture) { f.rt.Tell(func() event { return event{} }) }},
+	} {
+		f := newFixture(t)
+		f.rt.Elected(0, 1)
+		if f.opened != 0 {
+			t.Fatal("it was opened without need")
+		}
+		tc.use(f)
+		if f.opened != 1 {
+			t.Errorf("%s: opened %d times", tc.name, f.opened)
+		}
+	}
+	// One with a checkpoint has groups to look after; without a store nobody
+	// knows.
+	f := filled(t)
+	f.restart()
+	f.opened = 0
+	f.rt.Elected(0, 2)
+	if f.opened != 1 {
+		t.Errorf("with a checkpoint: opened %d times", f.opened)
+	}
+	f.rt.Close()
+	f.restart()
+	f.opened, f.rt.o.KV = 0, nil
+	f.rt.Elected(0, 3)
+	if f.opened != 1 {
+		t.Errorf("without a store: opened %d times", f.opened)
+	}
+}
+
 func TestResignedFailsWhatWaits(t *testing.T) {
 	f := newFixture(t)
 	f.rt.Elected(0, 1)
@@ -86,18 +128,20 @@ func TestResignedFailsWhatWaits(t *testing.T) {
 func TestElectedAgainWaitsForTheOldShard(t *testing.T) {
 	f := newFixture(t)
 	f.rt.Elected(0, 1)
+	f.get("a")
 	var held []func()
 	f.deferred = &held
 	old := f.set("a", 1)
 	f.rt.Elected(0, 2)
-	f.want(f.get("a"), "error 14")
+	early := f.get("a")
+	f.want(early, "waits")
 	if len(held) != 1 {
 		t.Fatalf("%d goroutines, want that of the old shard only", len(held))
 	}
 	f.deferred = nil
 	held[0]()
 	f.want(old, "[]")
-	f.want(f.get("a"), "[1]")
+	f.want(early, "[1]")
 }
 
 func TestFailedAppendStartsOver(t *testing.T) {
@@ -133,6 +177,7 @@ func TestReloadBacksOff(t *testing.T) {
 	f := newFixture(t)
 	f.openErr = errAppend
 	f.rt.Elected(0, 1)
+	f.want(f.get("a"), "error 14")
 	var waited []time.Duration
 	for range 9 {
 		started, failures := f.clock.Now(), f.failures()

@@ -11,8 +11,11 @@ import (
 
 type shardState int8
 
+// A shard is cold until somebody needs it: an empty partition's files are not
+// even opened.
 const (
-	loading shardState = iota
+	cold shardState = iota
+	loading
 	serving
 	closed
 )
@@ -50,7 +53,12 @@ type shard[E, R, A any] struct {
 type jobKind int8
 
 const (
-	jobLoad jobKind = iota
+	// jobWarm loads a cold shard; jobLook does so only if there is a checkpoint,
+	// which means that the partition has groups to look after.
+	jobWarm jobKind = iota
+	jobLook
+	// jobLoad loads again after a failure.
+	jobLoad
 	jobEvent
 	jobTell
 	jobTimer
@@ -73,6 +81,14 @@ type job[E, A any] struct {
 	then func()
 }
 
+// start runs what was queued since the shard was made.
+func (s *shard[E, R, A]) start() {
+	s.mu.Lock()
+	s.queue = append(s.queue, job[E, A]{kind: jobLook})
+	s.mu.Unlock()
+	s.rt.o.Go(s.run)
+}
+
 // submit queues a client's event, or says why it is not taken.
 func (s *shard[E, R, A]) submit(j job[E, A]) error {
 	s.mu.Lock()
@@ -87,12 +103,26 @@ func (s *shard[E, R, A]) submit(j job[E, A]) error {
 		s.mu.Unlock()
 		return protocol.Errorf(kerr.CoordinatorNotAvailable, "%s-%d has %d requests waiting", s.rt.o.Topic, s.partition, maxQueuedJobs)
 	}
-	s.putLocked(j)
+	s.putWarmLocked(j)
 	return nil
+}
+
+// putWarmLocked is putLocked of a job that needs the machine.
+func (s *shard[E, R, A]) putWarmLocked(j job[E, A]) {
+	if s.state == cold {
+		s.queue = append(s.queue, job[E, A]{kind: jobWarm})
+	}
+	s.putLocked(j)
 }
 
 func (s *shard[E, R, A]) loadInProgress() error {
 	return protocol.Errorf(kerr.CoordinatorLoadInProgress, "%s-%d is loading", s.rt.o.Topic, s.partition)
+}
+
+// tellAll queues an event that nobody waits for.
+func (s *shard[E, R, A]) tellAll(j job[E, A]) {
+	s.mu.Lock()
+	s.putWarmLocked(j)
 }
 
 // put queues the shard's own work.
@@ -143,6 +173,10 @@ func (s *shard[E, R, A]) whenServing(done func(error)) {
 		done(s.loadInProgress())
 	default:
 		s.waiters = append(s.waiters, done)
+		if s.state == cold {
+			s.putLocked(job[E, A]{kind: jobWarm})
+			return
+		}
 		s.mu.Unlock()
 	}
 }
@@ -173,6 +207,12 @@ func (s *shard[E, R, A]) run() {
 
 func (s *shard[E, R, A]) do(j job[E, A]) {
 	switch j.kind {
+	case jobWarm:
+		s.warm()
+	case jobLook:
+		if s.hasCheckpoint() {
+			s.warm()
+		}
 	case jobLoad:
 		s.load()
 	case jobClose:
