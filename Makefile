@@ -5,18 +5,17 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 20s
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
-GOVULNCHECK :=
 # The packages with goroutines of their own: the race detector runs on these.
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz sim crash crash-sample compat compat-go dumplog bench budget docs cover clean
+.PHONY: help build run test race lint tidy cross fuzz crash crash-sample compat compat-go dumplog bench budget docs cover clean compat-sample
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/barnabas
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/barnabas
+	CGO_ENABLED=0 $(GO) build -trimpath -tags urfave_cli_no_docs -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/barnabas
 
 run: build ## build, then start the broker on :9092 with data in ./barnabas-data
 	./$(BIN) serve
@@ -51,6 +50,27 @@ fuzz: ## each fuzz target for FUZZTIME (20s)
 	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; \
 	done
+
+compat: build ## every client row against the binary; writes docs/compat.md
+	$(MAKE) -C compat-tests compat
+
+compat-sample: build ## the kcat, franz-go and kgo rows only
+	$(MAKE) -C compat-tests compat-sample
+
+crash: build ## kill -9 under load, 100 times, with 2 GiB in unrolled segments
+	$(MAKE) -C compat-tests crash
+
+crash-sample: build ## ten kills
+	$(MAKE) -C compat-tests crash-sample
+
+dumplog: build ## Apache Kafka's DumpLogSegments over what the broker wrote
+	$(MAKE) -C compat-tests dumplog
+
+bench: build ## side by side with Apache Kafka; writes docs/performance.md
+	$(MAKE) -C compat-tests bench
+
+budget: build ## start-up, idle and size against their limits
+	$(MAKE) -C compat-tests budget
 
 docs: ## regenerate the generated pages of docs/
 	$(GO) test -count=1 -run 'Docs' ./server/config ./server/api -args -update

@@ -25,6 +25,10 @@ import (
 // still open then is closed. Container runtimes kill after 10 s.
 const stopTimeout = 8 * time.Second
 
+// sameWish is how soon after the first a signal is not a second wish: `timeout`
+// and process groups deliver one stop twice.
+const sameWish = 500 * time.Millisecond
+
 func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "start a broker", Action: serve, Flags: serveFlags(),
@@ -131,7 +135,11 @@ func newStopper(log *slog.Logger, remove func()) *stopper {
 			return
 		}
 		close(s.asked)
-		if _, ok := <-s.signals; ok {
+		asked := time.Now()
+		for range s.signals {
+			if time.Since(asked) < sameWish {
+				continue
+			}
 			log.Warn("stopped at once by a second signal; the next start recovers what was not flushed")
 			remove()
 			os.Exit(exitFailure)
