@@ -9,6 +9,7 @@ import (
 // attributes.
 type Codec int8
 
+// The codecs, and Producer for "as the producer sent it".
 const (
 	None   Codec = 0
 	Gzip   Codec = 1

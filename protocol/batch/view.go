@@ -63,6 +63,7 @@ const (
 // they need the HeaderSize bytes that Next has checked.
 type View []byte
 
+// BaseOffset is the offset of the first record that was ever in the batch.
 func (v View) BaseOffset() int64 { return int64(binary.BigEndian.Uint64(v[posBaseOffset:])) }
 
 // SizeBytes is the size of the whole batch, base offset and length included.
@@ -70,20 +71,24 @@ func (v View) SizeBytes() int {
 	return LogOverhead + int(int32(binary.BigEndian.Uint32(v[posLength:])))
 }
 
+// PartitionLeaderEpoch is the epoch of the leader that appended the batch.
 func (v View) PartitionLeaderEpoch() int32 {
 	return int32(binary.BigEndian.Uint32(v[posPartitionLeaderEpoch:]))
 }
 
+// Magic is the message format: 2.
 func (v View) Magic() int8 { return int8(v[posMagic]) }
 
 // CRC is the stored checksum; it covers everything from the attributes on.
 func (v View) CRC() uint32 { return binary.BigEndian.Uint32(v[posCRC:]) }
 
+// Attributes are the flags that Codec, TimestampType and the like read.
 func (v View) Attributes() int16 { return int16(binary.BigEndian.Uint16(v[posAttributes:])) }
 
 // Codec is how the records are compressed; it may be a number that is no codec.
 func (v View) Codec() Codec { return Codec(v.Attributes() & attrCodec) }
 
+// IsTransactional says that the batch belongs to a transaction.
 func (v View) IsTransactional() bool { return v.Attributes()&attrTransactional != 0 }
 
 // IsControl says that the records are markers, not data.
@@ -93,6 +98,7 @@ func (v View) IsControl() bool { return v.Attributes()&attrControl != 0 }
 // may drop the batch's tombstones or marker (KIP-534).
 func (v View) HasDeleteHorizon() bool { return v.Attributes()&attrDeleteHorizon != 0 }
 
+// TimestampType says what the batch's timestamps mean.
 func (v View) TimestampType() TimestampType {
 	if v.Attributes()&attrLogAppendTime != 0 {
 		return LogAppendTime
@@ -100,6 +106,7 @@ func (v View) TimestampType() TimestampType {
 	return CreateTime
 }
 
+// LastOffsetDelta is LastOffset relative to BaseOffset.
 func (v View) LastOffsetDelta() int32 {
 	return int32(binary.BigEndian.Uint32(v[posLastOffsetDelta:]))
 }
@@ -111,14 +118,19 @@ func (v View) LastOffset() int64 { return v.BaseOffset() + int64(v.LastOffsetDel
 // NextOffset is the first offset after the batch.
 func (v View) NextOffset() int64 { return v.LastOffset() + 1 }
 
+// BaseTimestamp is what the records' timestamps are relative to.
 func (v View) BaseTimestamp() int64 { return int64(binary.BigEndian.Uint64(v[posBaseTimestamp:])) }
 
+// MaxTimestamp is the largest timestamp, or the append time.
 func (v View) MaxTimestamp() int64 { return int64(binary.BigEndian.Uint64(v[posMaxTimestamp:])) }
 
+// ProducerID is NoProducerID for a batch of no idempotent producer.
 func (v View) ProducerID() int64 { return int64(binary.BigEndian.Uint64(v[posProducerID:])) }
 
+// ProducerEpoch is NoProducerEpoch for a batch of no idempotent producer.
 func (v View) ProducerEpoch() int16 { return int16(binary.BigEndian.Uint16(v[posProducerEpoch:])) }
 
+// BaseSequence is the first record's sequence number, NoSequence for none.
 func (v View) BaseSequence() int32 { return int32(binary.BigEndian.Uint32(v[posBaseSequence:])) }
 
 // HasProducerID says that an idempotent producer or a transaction wrote it.
@@ -142,6 +154,7 @@ func AddSequence(s, n int32) int32 {
 	return s + n
 }
 
+// NumRecords is the number of records that are in the batch now.
 func (v View) NumRecords() int32 { return int32(binary.BigEndian.Uint32(v[posNumRecords:])) }
 
 // SetBaseOffset writes the base offset, which the CRC does not cover.
