@@ -193,39 +193,46 @@ func (g *classic) supports(protocolType string, protocols []kmsg.JoinGroupReques
 	if g.protocolType != protocolType {
 		return false
 	}
-	return slices.ContainsFunc(protocols, func(p kmsg.JoinGroupRequestProtocol) bool { return g.knownToAll(p.Name) })
+	common := g.common()
+	return slices.ContainsFunc(protocols, func(p kmsg.JoinGroupRequestProtocol) bool { return common(p.Name) })
 }
 
-func (g *classic) knownToAll(name string) bool {
-	for _, m := range g.members {
-		if _, ok := m.metadata(name); !ok {
-			return false
+// common tells which protocols every member knows. It is computed in the time
+// that it takes to read all of them once: their number is for the clients to say.
+func (g *classic) common() func(protocol string) bool {
+	known := map[string]int{}
+	for i, m := range g.members {
+		for j := range m.protocols {
+			// One that i members before this one know, and no duplicate.
+			if name := m.protocols[j].Name; known[name] == i {
+				known[name] = i + 1
+			}
 		}
 	}
-	return true
+	return func(protocol string) bool { return known[protocol] == len(g.members) }
 }
 
 // selectProtocol is the protocol with the most first votes among those that all
 // members know; the earliest vote decides a tie.
 func (g *classic) selectProtocol() string {
+	common := g.common()
 	votes := map[string]int{}
+	for _, m := range g.members {
+		votes[m.vote(common)]++
+	}
 	var best string
 	for _, m := range g.members {
-		if name := g.vote(m); name != "" {
-			votes[name]++
-		}
-	}
-	for _, m := range g.members {
-		if name := g.vote(m); votes[name] > votes[best] {
+		if name := m.vote(common); best == "" || votes[name] > votes[best] {
 			best = name
 		}
 	}
 	return best
 }
 
-func (g *classic) vote(m *member) string {
+// vote is the first of the member's protocols that all know.
+func (m *member) vote(common func(string) bool) string {
 	for i := range m.protocols {
-		if g.knownToAll(m.protocols[i].Name) {
+		if common(m.protocols[i].Name) {
 			return m.protocols[i].Name
 		}
 	}

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -13,9 +15,17 @@ const memberIDRequired = 4
 // is told that there is nothing to assign (KIP-814).
 const skipAssignmentVersion = 9
 
+// maxPendingMembers bounds the ids of a group that were given out and not used.
+const maxPendingMembers = 1 << 14
+
 func (s *step) join(e Event, r *kmsg.JoinGroupRequest) {
-	if r.Group == "" {
+	if r.Group == "" || tooLong(r.Group) {
 		s.joinError(e.Call, r.MemberID, kerr.InvalidGroupID)
+		return
+	}
+	if tooLong(e.Client.ID) || tooLong(r.ProtocolType) || r.InstanceID != nil && tooLong(*r.InstanceID) ||
+		slices.ContainsFunc(r.Protocols, func(p kmsg.JoinGroupRequestProtocol) bool { return tooLong(p.Name) }) {
+		s.joinError(e.Call, "", kerr.InvalidRequest)
 		return
 	}
 	if r.SessionTimeoutMillis < s.cfg.MinSessionTimeoutMs || r.SessionTimeoutMillis > s.cfg.MaxSessionTimeoutMs {
@@ -79,6 +89,10 @@ func (s *step) joinNew(e Event, r *kmsg.JoinGroupRequest, g *classic) {
 	id := e.Client.ID + "-" + s.newID()
 	if r.Version < memberIDRequired {
 		s.addMember(e, r, g, id)
+		return
+	}
+	if len(g.pendingJoin) >= maxPendingMembers {
+		s.joinError(e.Call, "", kerr.GroupMaxSizeReached)
 		return
 	}
 	g.pendingJoin[id] = struct{}{}

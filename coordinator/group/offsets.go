@@ -33,7 +33,7 @@ func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			rt.Partitions[j].Partition = p.Partition
-			if p.Metadata != nil && javaLength(*p.Metadata) > s.cfg.OffsetMetadataMaxBytes {
+			if p.Metadata != nil && (tooLong(*p.Metadata) || javaLength(*p.Metadata) > s.cfg.OffsetMetadataMaxBytes) {
 				rt.Partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
 				continue
 			}
@@ -55,6 +55,8 @@ func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 func (s *step) mayCommit(g *classic, r *kmsg.OffsetCommitRequest) *kerr.Error {
 	if g == nil {
 		switch {
+		case tooLong(r.Group):
+			return kerr.InvalidGroupID
 		case r.Generation < 0:
 			return nil
 		case r.Version >= groupNotFoundVersion:

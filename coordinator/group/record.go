@@ -27,6 +27,12 @@ const (
 	groupValueMaxVersion  = 4
 )
 
+// maxString is the longest string that goes into a record, where its length takes
+// two bytes; a member id is a client's or an instance's and 37 bytes more.
+const maxString = 1<<15 - 1 - 64
+
+func tooLong(s string) bool { return len(s) > maxString }
+
 // Record is one record of __consumer_offsets. Exactly one of Offset and Metadata
 // is set, or none in a tombstone.
 type Record struct {

@@ -2,6 +2,8 @@ package group
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -120,6 +122,82 @@ func TestEncodedBytesIsEnough(t *testing.T) {
 		if n := encodedBytes(r); n < len(key)+len(value) {
 			t.Errorf("%+v takes %d bytes, guessed %d", r, len(key)+len(value), n)
 		}
+	}
+}
+
+// Strings that a request may have and a record may not are refused: a log with
+// them could not be loaded again.
+func TestLongStrings(t *testing.T) {
+	long := strings.Repeat("x", 1<<15)
+	join := func(change func(*kmsg.JoinGroupRequest)) *kmsg.JoinGroupRequest {
+		r := kmsg.NewPtrJoinGroupRequest()
+		r.Version, r.Group, r.ProtocolType, r.SessionTimeoutMillis = 3, "g", "consumer", 10_000
+		r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
+		change(r)
+		return r
+	}
+	commit := func(group, metadata string) *kmsg.OffsetCommitRequest {
+		r := kmsg.NewPtrOffsetCommitRequest()
+		r.Group = group
+		p := kmsg.NewOffsetCommitRequestTopicPartition()
+		p.Metadata = &metadata
+		r.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetCommitRequestTopicPartition{p}}}
+		return r
+	}
+	for _, tc := range []struct {
+		name, client string
+		req          any
+		want         string
+	}{
+		{"client", long[:1<<15-1], join(func(r *kmsg.JoinGroupRequest) {}), "join INVALID_REQUEST"},
+		{"group", "c", join(func(r *kmsg.JoinGroupRequest) { r.Group = long }), "join INVALID_GROUP_ID"},
+		{"instance", "c", join(func(r *kmsg.JoinGroupRequest) { r.InstanceID = &long }), "join INVALID_REQUEST"},
+		{"protocol", "c", join(func(r *kmsg.JoinGroupRequest) { r.Protocols[0].Name = long }), "join INVALID_REQUEST"},
+		{"protocol type", "c", join(func(r *kmsg.JoinGroupRequest) { r.ProtocolType = long }), "join INVALID_REQUEST"},
+		{"commit's group", "c", commit(long, ""), "commit t-0 INVALID_GROUP_ID"},
+		{"commit's metadata", "c", commit("g", long), "commit t-0 OFFSET_METADATA_TOO_LARGE"},
+		{"longest client", long[:maxString], join(func(r *kmsg.JoinGroupRequest) {}), "join gen=1"},
+	} {
+		cfg := DefaultConfig()
+		cfg.OffsetMetadataMaxBytes = 1 << 20
+		h := newHarness(cfg)
+		h.call(tc.client, tc.req)
+		if got := h.out.String(); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: got %.200s, want %s", tc.name, got, tc.want)
+		}
+		h.reload()
+	}
+}
+
+// Many protocols cost what it takes to read them.
+func TestManyProtocols(t *testing.T) {
+	h := newHarness(DefaultConfig())
+	h.quiet = true
+	for i := range 3 {
+		r := kmsg.NewPtrJoinGroupRequest()
+		r.Version, r.Group, r.ProtocolType, r.SessionTimeoutMillis = 3, "g", "consumer", 10_000
+		for j := range 20_000 {
+			r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: fmt.Sprint(i, j)})
+		}
+		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: "range"}, kmsg.JoinGroupRequestProtocol{Name: "range"})
+		h.call("c", r)
+	}
+	if got := h.m.soft.groups["g"].selectProtocol(); got != "range" {
+		t.Errorf("selected %q", got)
+	}
+}
+
+func TestPendingMembersAreBounded(t *testing.T) {
+	h := newHarness(DefaultConfig())
+	h.quiet = true
+	r := kmsg.NewPtrJoinGroupRequest()
+	r.Version, r.Group, r.ProtocolType, r.SessionTimeoutMillis = 4, "g", "consumer", 10_000
+	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
+	for range maxPendingMembers + 10 {
+		h.call("c", r)
+	}
+	if n := len(h.m.soft.groups["g"].pendingJoin); n != maxPendingMembers {
+		t.Errorf("%d ids are pending", n)
 	}
 }
 
