@@ -4,7 +4,8 @@ package network
 // connection's serial executor, in the order in which the frames arrived.
 type Handler interface {
 	// Classify looks at the first bytes of a frame (key, version, correlation
-	// id) as soon as they have arrived. It must not block.
+	// id) as soon as they have arrived. It must not block. A frame that has to
+	// wait for memory is classified again.
 	Classify(head FrameHead) Class
 	// Serve handles one request. It must lead to exactly one call of one of
 	// Request's endings (Complete, NoResponse, Hangup), now or later, on any

@@ -39,6 +39,7 @@ const (
 	keyHeld         // kept until the test completes it
 	keyUnserved     // refused by Classify
 	keySmallOnly    // takes at most smallOnlyBytes
+	keyBrokenRegion // a region that cannot be read to its end
 	keyRequeue      // echo, that asks a loop for the executor first
 )
 
@@ -105,6 +106,11 @@ func (h *testHandler) Serve(r *network.Request) {
 		binary.BigEndian.PutUint32(resp.Segs[0].Bytes, 4+largeBytes)
 		resp.Segs = append(resp.Segs, network.Seg{Region: &testRegion{h: h, mapped: key == keyMappedRegion}}, network.Seg{})
 		r.Complete(resp)
+	case keyBrokenRegion:
+		h.regions.Add(1)
+		resp := answer(r.Frame, nil)
+		resp.Segs = append(resp.Segs, network.Seg{Region: &testRegion{h: h, broken: true}})
+		r.Complete(resp)
 	case keySilent:
 		r.NoResponse()
 	case keyHangup:
@@ -130,6 +136,7 @@ func answer(frame, payload []byte) network.Response {
 type testRegion struct {
 	h        *testHandler
 	mapped   bool
+	broken   bool
 	released atomic.Bool
 }
 
@@ -153,6 +160,9 @@ func (g *testRegion) Bytes() []byte {
 func (g *testRegion) ReadAt(p []byte, off int64) (int, error) {
 	if g.released.Load() {
 		return 0, errors.New("read of a released region")
+	}
+	if g.broken && off > largeBytes/2 {
+		return 0, errors.New("the disk is broken")
 	}
 	return copy(p, regionBytes[off:]), nil
 }

@@ -3,16 +3,22 @@ package network_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
+	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/internal/memnet"
 	"github.com/barnabas-mq/barnabas/server/network"
 )
 
@@ -232,6 +238,66 @@ func TestAllUnreadResponsesAreBounded(t *testing.T) {
 	}
 	f.eventually("a slow reader is cut", func() bool { return strings.Contains(f.log.String(), "wait for slow readers") })
 	f.dial().ping(1)
+}
+
+// TestUnreadableRegionCutsTheConnection: the rest of a response cannot be made up.
+func TestUnreadableRegionCutsTheConnection(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		f := start(t, o)
+		c := f.dial()
+		c.send(request(keyBrokenRegion, 1, nil))
+		got, err := io.ReadAll(c)
+		if len(got) >= largeBytes || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("got %d bytes, %v", len(got), err)
+		}
+		if log := f.log.String(); !strings.Contains(log, "the disk is broken") {
+			t.Errorf("log: %s", log)
+		}
+		f.dial().ping(1)
+	})
+}
+
+// fullListener has no file descriptors for a while.
+type fullListener struct {
+	*memnet.Listener
+	failures int
+}
+
+func (l *fullListener) Accept() (net.Conn, error) {
+	if l.failures > 0 {
+		l.failures--
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+func TestAcceptGoesOnWhenFilesAreFreeAgain(t *testing.T) {
+	now := clock.NewManual(time.Unix(1e9, 0))
+	f := start(t, network.Options{Clock: now})
+	mem := memnet.New()
+	l, err := mem.Listen("broker:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- f.Serve(&fullListener{l, 3}, "MEM") }()
+	nc, err := mem.Dialer("client")(t.Context(), "", "broker:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		f.eventually("the accept loop rests", func() bool { return now.Pending() == 1 })
+		now.Advance(100 * time.Millisecond)
+	}
+	client{nc, t}.ping(1)
+	nc.Close()
+	if n := strings.Count(f.log.String(), "cannot accept connections"); n != 1 {
+		t.Errorf("%d lines: %s", n, f.log.String())
+	}
+	l.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestConnectionLimits(t *testing.T) {

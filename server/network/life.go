@@ -206,7 +206,7 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	execs, hooks := c.takeExecLocked(), c.onClose
 	c.onClose = nil
 	var list *outList
-	if !c.out.writing { // else the writer releases it, see endWrite
+	if !c.out.writing { // else the writer releases it, see endWriteLocked
 		list = c.takeOutLocked()
 	}
 	c.mu.Unlock()

@@ -176,10 +176,3 @@ func (r Response) release() {
 		}
 	}
 }
-
-func (s Seg) sizeBytes() int {
-	if s.Region != nil {
-		return s.Region.Len()
-	}
-	return len(s.Bytes)
-}

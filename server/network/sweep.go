@@ -44,6 +44,9 @@ func (s *Server) sweep() {
 }
 
 func (s *Server) judge(c *Conn, nowMs int64, starved bool) {
+	if c.isClosing() {
+		return
+	}
 	progress := c.bytesIn.Load() - c.sweptBytes
 	c.sweptBytes += progress
 	busy := c.inTurn.Load() || c.outstanding.Load() > 0 || c.queued.Load() > 0
