@@ -120,6 +120,17 @@ func (p *Partition) Bounds() (logStartOffset, highWatermark int64, err error) {
 	return log.LogStartOffset(), p.HighWatermark(), nil
 }
 
+// LogStart is where the log starts, -1 while that can't be told without a wait.
+func (p *Partition) LogStart() int64 {
+	p.mu.Lock()
+	log, ready := p.log, p.ready
+	p.mu.Unlock()
+	if !ready {
+		return -1
+	}
+	return log.LogStartOffset()
+}
+
 // DeleteRecords moves the log's start to offset, -1 for the high watermark, and
 // returns the new start. It waits for the disk.
 func (p *Partition) DeleteRecords(offset int64) (lowWatermark int64, err error) {

@@ -230,7 +230,9 @@ func (f *fetchCall) reply() {
 		img := f.h.Image()
 		if at, ok := leaderOf(img, p.key.topic, p.key.id, p.key.partition); ok {
 			p.leader, p.leaderEpochNow = at.Leader, at.LeaderEpoch
-			nodes = f.h.addNode(nodes, f.c, img, at.Leader)
+			if f.follower < 0 { // brokers know each other
+				nodes = f.h.addNode(nodes, f.c, img, at.Leader)
+			}
 		}
 	}
 	sessionID, answer, err := f.ctx.end(f.parts)

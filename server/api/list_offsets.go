@@ -28,10 +28,10 @@ var specialSince = map[int64]int16{
 // times of change.
 func (h *Handlers) listOffsets(c *Call, req *kmsg.ListOffsetsRequest, resp *kmsg.ListOffsetsResponse) {
 	img := h.Image()
-	seen := map[storageKey]int{}
+	seen := map[partitionKey]int{}
 	for i := range req.Topics {
 		for j := range req.Topics[i].Partitions {
-			seen[storageKey{req.Topics[i].Topic, req.Topics[i].Partitions[j].Partition}]++
+			seen[partitionKey{req.Topics[i].Topic, req.Topics[i].Partitions[j].Partition}]++
 		}
 	}
 	for i := range req.Topics {
@@ -43,10 +43,15 @@ func (h *Handlers) listOffsets(c *Call, req *kmsg.ListOffsetsRequest, resp *kmsg
 			row.Partition = t.Partitions[j].Partition
 			row.Timestamp, row.Offset, row.LeaderEpoch = -1, -1, -1
 			var err error
-			if seen[storageKey{t.Topic, row.Partition}] > 1 {
-				err = protocol.Errorf(kerr.InvalidRequest, "partition %s-%d is asked for twice", t.Topic, row.Partition)
-			} else {
+			key := partitionKey{t.Topic, row.Partition}
+			switch seen[key] {
+			case 0:
+				continue // it was answered already
+			case 1:
 				err = h.listOffset(img, req, t.Topic, &t.Partitions[j], &row)
+			default:
+				seen[key] = 0
+				err = protocol.Errorf(kerr.InvalidRequest, "partition %s-%d is asked for twice", t.Topic, row.Partition)
 			}
 			row.ErrorCode = listOffsetsCode(req.Version, err)
 			out.Partitions = append(out.Partitions, row)
@@ -56,8 +61,8 @@ func (h *Handlers) listOffsets(c *Call, req *kmsg.ListOffsetsRequest, resp *kmsg
 	c.Reply()
 }
 
-// storageKey names a partition in a request.
-type storageKey struct {
+// partitionKey names a partition in a request.
+type partitionKey struct {
 	topic     string
 	partition int32
 }

@@ -98,14 +98,14 @@ func (pc *produceCall) appendAll() error {
 			row := &out.Partitions[j]
 			row.Default()
 			row.Partition, row.BaseOffset, row.LogAppendTime, row.LogStartOffset = t.Partitions[j].Partition, -1, -1, -1
-			err := pc.appendOne(t, &t.Partitions[j], row)
+			p, err := pc.appendOne(t, &t.Partitions[j], row)
 			if errors.Is(err, storage.ErrBusy) {
 				return err
 			}
 			if pc.rows = n; err == nil {
 				continue
 			}
-			pc.fail(row, err)
+			pc.fail(row, p, err)
 			if pc.failed == nil {
 				pc.failed = err
 			}
@@ -114,20 +114,22 @@ func (pc *produceCall) appendAll() error {
 	return pc.failed
 }
 
-func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRequestTopicPartition, row *kmsg.ProduceResponseTopicPartition) error {
+// appendOne appends one partition's batch. The partition is returned once the
+// request is sound as far as it can be seen without the records.
+func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRequestTopicPartition, row *kmsg.ProduceResponseTopicPartition) (*replica.Partition, error) {
 	if acks := pc.req.Acks; acks < -1 || acks > 1 {
-		return protocol.Errorf(kerr.InvalidRequiredAcks, "acks is 0, 1 or -1, not %d", acks)
+		return nil, protocol.Errorf(kerr.InvalidRequiredAcks, "acks is 0, 1 or -1, not %d", acks)
 	}
 	p, err := pc.find(t, in.Partition)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.Internal() && pc.c.Header.ClientID != adminClientID {
-		return protocol.Errorf(kerr.InvalidTopicException, "clients can't write to the internal topic %s", p.TopicPartition().Topic)
+		return nil, protocol.Errorf(kerr.InvalidTopicException, "clients can't write to the internal topic %s", p.TopicPartition().Topic)
 	}
 	v, err := onlyBatch(in.Records, pc.req.Version)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cfg := p.Config()
 	o := cfg.Batch
@@ -135,29 +137,32 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	o.Topic, o.Partition = p.TopicPartition().Topic, in.Partition
 	if pc.prepared != pc.rows+1 {
 		if v, err = pc.prepare(v, o); err != nil {
-			return err
+			return p, err
 		}
 		pc.prepared = pc.rows + 1
 	}
 	if limit := cfg.Log.SegmentBytes; limit > 0 && int64(len(v)) > limit {
-		return protocol.Errorf(kerr.RecordListTooLarge, "the batch of %d bytes is larger than segment.bytes, %d", len(v), limit)
+		return p, protocol.Errorf(kerr.RecordListTooLarge, "the batch of %d bytes is larger than segment.bytes, %d", len(v), limit)
 	}
 	a, err := p.Append(v, replica.AppendOptions{Acks: pc.req.Acks, LeaderEpoch: -1, NoWait: pc.c.Net.OnLoop()})
 	if err != nil {
-		return err
+		return p, err
 	}
 	row.BaseOffset, row.LogStartOffset = a.FirstOffset, a.LogStartOffset
-	if o.LogAppendTime {
+	switch {
+	case o.LogAppendTime:
 		row.LogAppendTime = pc.nowMs
+	case a.Duplicate:
+		row.LogAppendTime = v.MaxTimestamp() // as Kafka answers a repeat
 	}
 	if pc.req.Acks == 0 {
-		return nil
+		return p, nil
 	}
 	done, err := p.Acked(&a)
 	if !done {
 		pc.waits = append(pc.waits, produceWait{p: p, a: a, row: row})
 	}
-	return err
+	return p, err
 }
 
 // loopDecodedBytes is what a batch may expand to on an event loop, and thereby how
@@ -196,7 +201,10 @@ func onlyBatch(records []byte, version int16) (batch.View, error) {
 		return nil, protocol.Errorf(kerr.InvalidRecord, "Produce v%d must have a record batch for every partition", version)
 	}
 	v, rest, err := batch.Next(records)
-	if err != nil {
+	switch {
+	case errors.Is(err, batch.ErrTruncated):
+		return nil, protocol.Errorf(kerr.InvalidRecord, "Produce v%d must have a whole record batch for every partition", version)
+	case err != nil:
 		return nil, err
 	}
 	if len(rest) > 0 {
@@ -208,12 +216,22 @@ func onlyBatch(records []byte, version int16) (batch.View, error) {
 	return v, nil
 }
 
-// fail fills a row with an error, and who leads when that is what the client got
-// wrong.
-func (pc *produceCall) fail(row *kmsg.ProduceResponseTopicPartition, err error) {
+// withoutLogStart are the errors with which Kafka does not tell where the log of
+// a partition starts.
+var withoutLogStart = map[int16]bool{
+	kerr.UnknownTopicOrPartition.Code: true, kerr.NotLeaderForPartition.Code: true, kerr.UnknownTopicID.Code: true,
+	kerr.MessageTooLarge.Code: true, kerr.RecordListTooLarge.Code: true, kerr.CorruptMessage.Code: true,
+	kerr.KafkaStorageError.Code: true, kerr.UnsupportedCompressionType.Code: true, kerr.RequestTimedOut.Code: true,
+}
+
+// fail fills a row with an error. p is nil when the request itself was wrong.
+func (pc *produceCall) fail(row *kmsg.ProduceResponseTopicPartition, p *replica.Partition, err error) {
 	row.ErrorCode, row.ErrorMessage = protocol.Code(err), protocol.Message(err)
 	pc.c.CountError(row.ErrorCode)
 	row.BaseOffset, row.LogAppendTime, row.LogStartOffset = -1, -1, -1
+	if p != nil && !withoutLogStart[row.ErrorCode] {
+		row.LogStartOffset = p.LogStart()
+	}
 	var bad *batch.InvalidRecordsError
 	if !errors.As(err, &bad) {
 		return
@@ -261,7 +279,7 @@ func (pc *produceCall) again() (done bool) {
 		case !ok:
 			left = append(left, *w)
 		case err != nil:
-			pc.fail(w.row, err)
+			pc.fail(w.row, w.p, err)
 		}
 	}
 	if pc.waits = left; len(left) == 0 {

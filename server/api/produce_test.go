@@ -81,7 +81,8 @@ func TestProduceErrors(t *testing.T) {
 		{"empty records", "t", 0, 1, 9, []byte{}, kerr.InvalidRecord},
 		{"two batches", "t", 0, 1, 9, append(good(), good()...), kerr.InvalidRecord},
 		{"bad checksum", "t", 0, 1, 9, broken, kerr.CorruptMessage},
-		{"cut batch", "t", 0, 1, 9, good()[:40], kerr.CorruptMessage},
+		{"cut batch", "t", 0, 1, 9, good()[:40], kerr.InvalidRecord},
+		{"no batch", "t", 0, 1, 9, make([]byte, 80), kerr.CorruptMessage},
 		{"too large", "t", 0, 1, 9, values(1_700_000_000_000, strings.Repeat("x", 300)), kerr.MessageTooLarge},
 		{"larger than a segment", "tiny", 0, 1, 9, values(1_700_000_000_000, strings.Repeat("x", 150)), kerr.RecordListTooLarge},
 		{"too new", "t", 0, 1, 9, values(1_700_009_999_999, "v"), kerr.InvalidTimestamp},
@@ -106,6 +107,10 @@ func TestProduceErrors(t *testing.T) {
 		}
 		if tc.version >= 8 && (row.ErrorMessage == nil || *row.ErrorMessage == "") {
 			t.Errorf("%s: no error message", tc.name)
+		}
+		tells := slices.Contains([]string{"too new", "control", "base offset", "no key on a compacted topic", "too few in sync"}, tc.name)
+		if (row.LogStartOffset == 0) != tells {
+			t.Errorf("%s: log start offset %d", tc.name, row.LogStartOffset)
 		}
 		if row.ErrorCode == kerr.InvalidTimestamp.Code && (len(row.ErrorRecords) != 1 || row.ErrorRecords[0].RelativeOffset != 0) {
 			t.Errorf("%s: record errors %+v", tc.name, row.ErrorRecords)
@@ -235,6 +240,9 @@ func TestIdempotentProducer(t *testing.T) {
 		row := send(tc.epoch, tc.sequence)
 		if tc.want == nil && row.ErrorCode != 0 || tc.want != nil && row.ErrorCode != tc.want.Code || row.BaseOffset != tc.offset {
 			t.Fatalf("%s: %v at %d, want %v at %d", tc.name, kerr.ErrorForCode(row.ErrorCode), row.BaseOffset, tc.want, tc.offset)
+		}
+		if row.LogStartOffset != 0 {
+			t.Errorf("%s: log start offset %d", tc.name, row.LogStartOffset)
 		}
 	}
 }
