@@ -197,10 +197,8 @@ func sortedCalls(m map[uint64]bool) (ids []uint64) {
 func (h *harness) printTimers() {
 	var lines []string
 	for key, at := range h.timers {
-		kind, group, member := splitTimerKey(key + "0:")
-		if key == timerExpiry {
-			kind, group, member = "expiry", "", ""
-		} else {
+		kind, group, member := "expiry", "", ""
+		if key != timerExpiry {
 			kind, group, member = splitTimerKey(key)
 		}
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%v %s %s %s", at.Sub(time.UnixMilli(0)), kind, group, member)))

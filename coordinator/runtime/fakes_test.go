@@ -228,7 +228,6 @@ type (
 	numbers struct {
 		m        map[string]uint64
 		replayed *int
-		fired    []string
 	}
 )
 
