@@ -81,7 +81,8 @@ func Open(o Options) (*Node, error) {
 	return n, nil
 }
 
-func (n *Node) open() error {
+func (n *Node) open() (err error) {
+	defer n.readFailed(&err)
 	fresh, err := n.store.load()
 	if err != nil {
 		return err
@@ -203,7 +204,19 @@ func (n *Node) run() {
 	}
 }
 
-func (n *Node) propose(p *proposal) error {
+// readFailed is deferred around calls of the library, which panics when it cannot
+// read the log.
+func (n *Node) readFailed(err *error) {
+	if n.store.failed == nil {
+		return
+	}
+	if p := recover(); p != nil {
+		*err = n.store.failed
+	}
+}
+
+func (n *Node) propose(p *proposal) (err error) {
+	defer n.readFailed(&err)
 	status := n.raft.BasicStatus()
 	if status.RaftState != raft.StateLeader || status.GetTerm() != p.term {
 		p.outcome <- ErrNotLeader

@@ -278,3 +278,37 @@ func TestSaveReplacesTheTail(t *testing.T) {
 		t.Fatalf("a committed entry is gone and nobody says so: %v", err)
 	}
 }
+
+// meddler damages the log between its first check and its replay.
+type meddler struct {
+	journal
+	meddle func() error
+}
+
+func (m *meddler) Restore(snapshot []byte, index, term uint64) error {
+	return errors.Join(m.journal.Restore(snapshot, index, term), m.meddle())
+}
+
+// TestUnreadableLogIsAnError: the library panics when it cannot read the log; the
+// node says what is wrong.
+func TestUnreadableLogIsAnError(t *testing.T) {
+	fsys := vfs.NewMem()
+	m := mustStart(t, fsys, Options{})
+	for _, word := range []string{"a", "b", "c"} {
+		if _, err := m.Propose(m.leads(), []byte(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.stop()
+	db, err := kv.Open(fsys, "/data/kv", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	machine := &meddler{meddle: func() error {
+		return db.Apply([]kv.Op{{Key: entryPrefix, End: kv.PrefixEnd(entryPrefix), Delete: true}}, false)
+	}}
+	if _, err := Open(Options{ID: 77, DB: db, Machine: machine, Log: quiet}); !errors.Is(err, errDamagedLog) {
+		t.Fatalf("%v", err)
+	}
+}

@@ -41,6 +41,8 @@ type store struct {
 	tail []*raftpb.Entry
 	// logBytes is the size of the entries after the snapshot.
 	logBytes int
+	// failed is the first error of reading entries.
+	failed error
 }
 
 type hardState struct{ term, vote, commit uint64 }
@@ -276,7 +278,10 @@ func (s *store) Entries(lo, hi, maxBytes uint64) ([]*raftpb.Entry, error) {
 	if err == nil && bad == nil && len(out) == 0 {
 		bad = fmt.Errorf("%w: entry %d is missing", errDamagedLog, lo)
 	}
-	return out, errors.Join(err, bad)
+	if s.failed = errors.Join(err, bad); s.failed != nil {
+		return nil, s.failed
+	}
+	return out, nil
 }
 
 // Snapshot implements raft.Storage: a lone voter sends none.

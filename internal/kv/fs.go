@@ -136,8 +136,15 @@ func (a *adapter) OpenDir(name string) (pebblevfs.File, error) {
 	return &folder{name: name, a: a}, nil
 }
 
+// Remove makes the marker that replaces a marker durable first: pebble syncs the
+// folder only afterwards, and not every file system keeps the order of changes.
 func (a *adapter) Remove(name string) error {
 	a.enter()
+	if strings.HasPrefix(filepath.Base(name), "marker.") {
+		if err := a.changed(a.fs.SyncDir(filepath.Dir(name))); err != nil {
+			return err
+		}
+	}
 	return a.changed(a.fs.Remove(name))
 }
 
