@@ -3,9 +3,12 @@ package network_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -124,6 +127,25 @@ func TestOneByteAtATime(t *testing.T) {
 	})
 }
 
+// TestExecutorDoesNotOvertakeTheLoop has an answer of the loop wait for the end of
+// its turn while the executor has the next one.
+func TestExecutorDoesNotOvertakeTheLoop(t *testing.T) {
+	f := start(t, network.Options{})
+	c := f.dial()
+	for range 50 {
+		stream := append(request(keyEcho, 0, nil), request(keyBlocking, 1, nil)...)
+		for corr := 2; corr < 200; corr++ {
+			stream = append(stream, request(keyEcho, corr, make([]byte, 200))...)
+		}
+		c.send(stream)
+		for want := range 200 {
+			if corr, _ := c.receive(); corr != want {
+				t.Fatalf("response %d instead of %d", corr, want)
+			}
+		}
+	}
+}
+
 // TestDetachedRequestsHoldOthersBack completes in reverse order.
 func TestDetachedRequestsHoldOthersBack(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {
@@ -155,6 +177,9 @@ func TestFullConnectionIsPausedAndResumed(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {
 		f := start(t, o)
 		c := f.dial()
+		c.ping(1)
+		f.h.served.Store(0)
+		files := openFiles(t)
 		const n = 5 * network.OutstandingMax
 		var g errgroup.Group
 		g.Go(func() error {
@@ -187,7 +212,18 @@ func TestFullConnectionIsPausedAndResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.ping(n)
+		other.Close()
+		f.eventually("files that pausing opened are closed", func() bool { return openFiles(t) <= files })
 	})
+}
+
+// openFiles counts the files of this process, where that is known.
+func openFiles(t *testing.T) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
 
 func TestHangupComesInOrderAndStopsTheRest(t *testing.T) {

@@ -34,7 +34,13 @@ func (s *Server) armSweepLocked() {
 func (s *Server) sweep() {
 	now := s.nowMs()
 	starved := s.budget.waiting() > 0
-	s.eachConn(func(c *Conn) { s.judge(c, now, starved) })
+	s.eachConn(func(c *Conn) {
+		stall := s.limits.MaxStall
+		if s.outHeapBytes.Load() > s.limits.QueuedBytes {
+			stall = min(stall, sweepEvery) // slow readers go first when memory is short
+		}
+		s.judge(c, now, stall, starved)
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweeper = nil
@@ -43,7 +49,7 @@ func (s *Server) sweep() {
 	}
 }
 
-func (s *Server) judge(c *Conn, nowMs int64, starved bool) {
+func (s *Server) judge(c *Conn, nowMs int64, stall time.Duration, starved bool) {
 	if c.isClosing() {
 		return
 	}
@@ -51,7 +57,7 @@ func (s *Server) judge(c *Conn, nowMs int64, starved bool) {
 	c.sweptBytes += progress
 	busy := c.inTurn.Load() || c.outstanding.Load() > 0 || c.queued.Load() > 0
 	if c.pendingOut.Load() > 0 {
-		if stalled := nowMs - c.lastOutMs.Load(); stalled > s.limits.MaxStall.Milliseconds() {
+		if stalled := nowMs - c.lastOutMs.Load(); stalled > stall.Milliseconds() {
 			s.log.Warn("closing connection", "peer", c.peer(), "listener", c.listener.name,
 				"reason", fmt.Sprintf("the peer has read nothing for %d ms", stalled), "pendingBytes", c.PendingOut())
 			c.shut(closedStalled, "unread responses")
