@@ -32,6 +32,9 @@ func (m *Machine) createPartitions(img *metadata.Image, req *kmsg.CreatePartitio
 		out := kmsg.NewCreatePartitionsResponseTopic()
 		out.Topic = t.Topic
 		out.ErrorCode, out.ErrorMessage = codeAndText(err)
+		if err == kerr.UnknownTopicOrPartition {
+			out.ErrorMessage = nil // as Kafka
+		}
 		resp.Topics = append(resp.Topics, out)
 		d.Records = append(d.Records, records...)
 	}

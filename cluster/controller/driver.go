@@ -177,9 +177,12 @@ func (d *Driver) stateLocked() *metadata.Image {
 // first, so that no batch is in flight.
 func (d *Driver) Close() {
 	d.mu.Lock()
-	first := !d.closed
+	first, started := !d.closed, d.started
 	d.closed = true
 	d.mu.Unlock()
+	if !started {
+		return
+	}
 	if first {
 		close(d.stop)
 	}
@@ -240,8 +243,12 @@ type verdict struct {
 // them out, and returns the rest.
 func (d *Driver) batch(calls []call, img *metadata.Image, term uint64) (rest []call) {
 	if term == 0 {
-		refuse(calls, protocol.Errorf(kerr.NotController, "this node is not the active controller"))
-		return nil
+		n := 0
+		for n < len(calls) && calls[n].step == nil {
+			n++
+		}
+		refuse(calls[:n], protocol.Errorf(kerr.NotController, "this node is not the active controller"))
+		return calls[n:]
 	}
 	var records []metadata.Record
 	var verdicts []verdict

@@ -188,6 +188,11 @@ func TestDriverThatDoesNotLead(t *testing.T) {
 	if got := <-ask(d, createTopics(topic("t", 1, 1))); !errors.Is(got.err, kerr.NotController) {
 		t.Fatalf("%+v", got)
 	}
+	heard := &recorder{name: "a", log: new([]string)}
+	d.Subscribe(heard)
+	if len(*heard.log) != 1 {
+		t.Fatal("nobody hears of the metadata while another node leads")
+	}
 	if got := d.Image().ControllerID; got != -1 {
 		t.Fatalf("controller %d", got)
 	}
@@ -268,6 +273,14 @@ func TestCloseRefusesWhatWaits(t *testing.T) {
 	// The second was decided or refused, but it was answered.
 	if got := <-second; got.err != nil && !errors.Is(got.err, kerr.NotController) {
 		t.Fatal(got.err)
+	}
+}
+
+func TestCloseBeforeStart(t *testing.T) {
+	d, _ := newDriver(t)
+	d.Close()
+	if got := <-ask(d, createTopics()); !errors.Is(got.err, kerr.NotController) {
+		t.Fatalf("%+v", got)
 	}
 }
 

@@ -71,8 +71,24 @@ type Decision struct {
 	Finish func(img *metadata.Image)
 }
 
+// maxRecordsPerRequest bounds what a client's request may lead to: what
+// maxPartitionsPerRequest partitions need, and as many topics and configs.
+const maxRecordsPerRequest = 2 * maxPartitionsPerRequest
+
 // Handle decides req on the image img. An error refuses the request as a whole.
 func (m *Machine) Handle(img *metadata.Image, req kmsg.Request) (Decision, error) {
+	if req, ok := req.(*kmsg.BrokerRegistrationRequest); ok {
+		// A broker's partitions are as many as they are.
+		return m.registerBroker(img, req), nil
+	}
+	d, err := m.decide(img, req)
+	if err == nil && len(d.Records) > maxRecordsPerRequest {
+		return Decision{}, protocol.Errorf(kerr.PolicyViolation, "Unable to perform excessively large batch operation.")
+	}
+	return d, err
+}
+
+func (m *Machine) decide(img *metadata.Image, req kmsg.Request) (Decision, error) {
 	switch req := req.(type) {
 	case *kmsg.CreateTopicsRequest:
 		return m.createTopics(img, req)
@@ -86,8 +102,6 @@ func (m *Machine) Handle(img *metadata.Image, req kmsg.Request) (Decision, error
 		return m.alterConfigs(img, req), nil
 	case *kmsg.AllocateProducerIDsRequest:
 		return m.allocateProducerIDs(img, req), nil
-	case *kmsg.BrokerRegistrationRequest:
-		return m.registerBroker(img, req), nil
 	}
 	return Decision{}, protocol.Errorf(kerr.InvalidRequest, "the controller does not decide %s", kmsg.NameForKey(req.Key()))
 }

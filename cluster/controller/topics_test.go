@@ -147,6 +147,13 @@ func TestCreateTopicsBounds(t *testing.T) {
 		t.Fatalf("10001 partitions with the default: %v", err)
 	}
 	same(t, "create", createdLines(b.must(createTopics(topic("a", 9_999, 1), topic("b", 1, 1)))), "a: 0", "b: 0")
+	many := createTopics()
+	for i := range 9_000 {
+		many.Topics = append(many.Topics, with(topic(fmt.Sprint("t", i), 1, 1), "retention.ms=1"))
+	}
+	if _, err := b.do(many); !errors.Is(err, kerr.PolicyViolation) {
+		t.Fatalf("27000 records: %v", err)
+	}
 }
 
 func TestNoLiveBroker(t *testing.T) {
@@ -294,7 +301,7 @@ func TestCreatePartitions(t *testing.T) {
 		{[]kmsg.CreatePartitionsRequestTopic{createPartitions("t", 2)}, []string{"t: 37 Topic already has 2 partition(s)."}},
 		{[]kmsg.CreatePartitionsRequestTopic{createPartitions("t", 0), createPartitions("nope", 3), createPartitions("a", 3), createPartitions("a", 3)}, []string{
 			"t: 37 The topic t currently has 2 partition(s); 0 would not be an increase.",
-			"nope: 3 This server does not host this topic-partition.",
+			"nope: 3",
 			"a: 42 Duplicate topic name.",
 		}},
 		{[]kmsg.CreatePartitionsRequestTopic{createPartitions("t", 4, []int32{1})}, []string{
