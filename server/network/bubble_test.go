@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,22 +14,7 @@ import (
 // that waits must wait in a way that testing/synctest can see.
 func TestServeInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newTestHandler()
-		s := network.New(network.Options{Handler: h})
-		mem := memnet.New()
-		l, err := mem.Listen("broker:9092")
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() { done <- s.Serve(l, "MEM") }()
-		dial := func() client {
-			nc, err := mem.Dialer("client")(t.Context(), "tcp", "broker:9092")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return client{nc, t}
-		}
+		h, s, mem, dial := serveMem(t, network.Limits{})
 		start := time.Now()
 		c, slow := dial(), dial()
 		c.ping(1)
@@ -51,14 +37,81 @@ func TestServeInABubble(t *testing.T) {
 		if n := h.served.Load(); n != 3 { // two pings and one region; the others waited for the reader
 			t.Errorf("%d requests were served", n)
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
+	})
+}
+
+// serveMem serves "broker:9092" of an in-memory network until the test ends.
+func serveMem(t *testing.T, l network.Limits) (*testHandler, *network.Server, *memnet.Network, func() client) {
+	t.Helper()
+	h := newTestHandler()
+	s := network.New(network.Options{Handler: h, Limits: l})
+	mem := memnet.New()
+	nl, err := mem.Listen("broker:9092")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- s.Serve(nl, "MEM") }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Shutdown(ctx) // connections that are still open are cut
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if n := h.regions.Load(); n != 0 {
-			t.Errorf("%d regions are held", n)
+		synctest.Wait()
+		if n := h.regions.Load(); n != 0 || s.Connections() != 0 || s.ResponseBytes() != 0 || s.RequestBytes() != 0 {
+			t.Errorf("%d regions, %d connections, %d and %d bytes are held", n, s.Connections(), s.ResponseBytes(), s.RequestBytes())
+		}
+	})
+	return h, s, mem, func() client {
+		nc, err := mem.Dialer("client")(t.Context(), "tcp", "broker:9092")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client{nc, t}
+	}
+}
+
+// TestSlowReadersGoFirstWhenMemoryIsShort: without that they have a minute.
+func TestSlowReadersGoFirstWhenMemoryIsShort(t *testing.T) {
+	for limit, want := range map[int64]time.Duration{1 << 20: 10 * time.Second, 64 << 20: 65 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			_, _, _, dial := serveMem(t, network.Limits{QueuedBytes: limit})
+			start := time.Now()
+			c := dial()
+			closed := make(chan struct{})
+			c.send(request(keyEcho, 1, nil))
+			c.receive()
+			c.send(request(keyLarge, 2, nil))
+			go func() { // a peer that only writes learns of the end from its writes
+				defer close(closed)
+				for err := error(nil); err == nil; {
+					_, err = c.Write(make([]byte, 1))
+					time.Sleep(100 * time.Millisecond)
+				}
+			}()
+			<-closed
+			if d := time.Since(start); d < want-5*time.Second || d > want+time.Second {
+				t.Errorf("with %d bytes, it was cut after %v, want about %v", limit, d, want)
+			}
+		})
+	}
+}
+
+// TestSlowReaderThatReadsIsLeftAlone reads a large response for minutes.
+func TestSlowReaderThatReadsIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, _, dial := serveMem(t, network.Limits{})
+		c := dial()
+		c.send(request(keyLarge, 2, nil))
+		got := 0
+		for buf := make([]byte, 64<<10); got < largeBytes+8; time.Sleep(20 * time.Second) {
+			n, err := c.Read(buf)
+			if err != nil {
+				t.Fatalf("after %d bytes: %v", got, err)
+			}
+			got += n
 		}
 	})
 }

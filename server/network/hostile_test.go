@@ -240,34 +240,6 @@ func TestAllUnreadResponsesAreBounded(t *testing.T) {
 	f.dial().ping(1)
 }
 
-// TestSlowReadersGoFirstWhenMemoryIsShort is the same for a transport that cannot
-// see at once that a socket is full.
-func TestSlowReadersGoFirstWhenMemoryIsShort(t *testing.T) {
-	now := clock.NewManual(time.Unix(1e9, 0))
-	f := start(t, network.Options{Std: true, Clock: now, Limits: network.Limits{QueuedBytes: 1 << 20}})
-	c := f.dial()
-	for corr := range 4 { // more than the sockets take
-		c.send(request(keyLarge, corr, nil))
-	}
-	f.eventually("memory is short", func() bool { return f.ResponseBytes() > 1<<20 })
-	now.Advance(4 * time.Second)
-	if n := f.Connections(); n != 1 {
-		t.Fatal("cut too early")
-	}
-	advanced := 0
-	f.eventually("it is cut", func() bool {
-		if strings.Contains(f.log.String(), "the peer has read nothing") {
-			return f.Connections() == 0
-		}
-		now.Advance(5 * time.Second)
-		advanced++
-		return false
-	})
-	if advanced > 8 { // 12 make the minute after which any reader is cut
-		t.Errorf("it took %d sweeps", advanced)
-	}
-}
-
 // TestUnreadableRegionCutsTheConnection: the rest of a response cannot be made up.
 func TestUnreadableRegionCutsTheConnection(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {

@@ -159,7 +159,20 @@ func (l *stdLink) drain(reader bool) {
 	}()
 }
 
+// stdWriteMax is how much is written at a time: a write returns only when all of
+// it is out, and a slow reader's progress must be seen.
+const stdWriteMax = 64 << 10
+
 func (l *stdLink) write(bufs [][]byte) (int, error) {
+	room := stdWriteMax
+	for i, b := range bufs {
+		if len(b) >= room {
+			bufs[i] = b[:room]
+			bufs = bufs[:i+1]
+			break
+		}
+		room -= len(b)
+	}
 	if len(bufs) == 1 {
 		return l.nc.Write(bufs[0])
 	}
