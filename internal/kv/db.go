@@ -335,7 +335,7 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 func (l logger) Fatalf(format string, args ...any) {
-	err := errors.New(fmt.Sprintf(format, args...))
+	err := fmt.Errorf(format, args...)
 	for _, arg := range args {
 		if cause, ok := arg.(error); ok {
 			err = fatal{text: err.Error(), cause: cause}
