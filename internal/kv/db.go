@@ -241,6 +241,9 @@ func (d *DB) ScanFrom(prefix, from []byte, fn func(key, value []byte) bool) erro
 // caller may have given up on. next is nil after the last page.
 func (d *DB) page(prefix, from []byte) (page []Op, next []byte, err error) {
 	err = d.call("scan", func() (err error) {
+		if len(from) == 0 {
+			from = nil // an empty bound is not the same to pebble
+		}
 		it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: PrefixEnd(prefix)})
 		if err != nil {
 			return err
