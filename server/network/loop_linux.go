@@ -297,13 +297,17 @@ func connOf(fd int) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// end finishes a connection that is on no loop.
+// end finishes a connection that is on no loop. The fd is given up only when
+// finalize has seen the last call on it return.
 func (l *loopLink) end(kind closeKind, detail string) {
 	l.c.mu.Lock()
-	fd := l.fd
-	l.fd, l.state = -1, loopGone
+	l.state = loopGone
 	l.c.mu.Unlock()
 	l.c.finalize(kind, detail)
+	l.c.mu.Lock()
+	fd := l.fd
+	l.fd = -1
+	l.c.mu.Unlock()
 	if fd >= 0 {
 		l.e.out.del(fd)
 		unix.Close(fd)
