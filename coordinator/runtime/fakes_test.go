@@ -306,6 +306,8 @@ type fixture struct {
 	replayed int
 	opened   int
 	openErr  error
+	// onOpen runs while a shard opens its log.
+	onOpen func()
 	// deferred holds the shard's work back while not nil.
 	deferred *[]func()
 }
@@ -325,6 +327,9 @@ func (f *fixture) restart() {
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Open: func(int32) (Log, error) {
 			f.opened++
+			if f.onOpen != nil {
+				f.onOpen()
+			}
 			return f.log, f.openErr
 		},
 		New: func(int32) machine.Machine[event, record, answer] {

@@ -19,16 +19,12 @@ const (
 	reloadMax = 5 * time.Second
 )
 
-// warm loads a shard that was not needed so far.
-func (s *shard[E, R, A]) warm() {
-	s.mu.Lock()
-	isCold := s.state == cold
-	if isCold {
-		s.state = loading
-	}
-	s.mu.Unlock()
-	if isCold {
-		s.load()
+// look loads a cold shard that was in use.
+func (s *shard[E, R, A]) look() {
+	if s.hasCheckpoint() {
+		s.mu.Lock()
+		s.openLocked()
+		s.mu.Unlock()
 	}
 }
 
@@ -48,11 +44,10 @@ func (s *shard[E, R, A]) load() {
 	if s.in != nil || s.isClosed() {
 		return
 	}
-	s.rt.loads <- struct{}{}
 	in, err := s.loadInstance()
-	<-s.rt.loads
 	if err != nil {
 		s.rt.o.Log.Error("coordinator did not load", "partition", s.name(), "epoch", s.epoch, "err", err)
+		s.refuseParked(opening)
 		s.loadLater()
 		return
 	}
@@ -66,12 +61,19 @@ func (s *shard[E, R, A]) load() {
 	if s.in != in {
 		return
 	}
+	s.serve()
+}
+
+// serve lets in who waits for the load.
+func (s *shard[E, R, A]) serve() {
 	s.mu.Lock()
-	if s.state != loading {
+	if s.state == closed {
 		s.mu.Unlock()
 		return
 	}
 	s.state = serving
+	// They came before whatever is queued from here on.
+	s.queue = append(s.queue, s.unparkLocked()...)
 	waiters := s.waiters
 	s.waiters = nil
 	s.mu.Unlock()
@@ -92,11 +94,7 @@ func (s *shard[E, R, A]) isClosed() bool {
 // of it, and the log is loaded again.
 func (s *shard[E, R, A]) fail(err error) {
 	s.rt.o.Log.Error("coordinator starts over", "partition", s.name(), "epoch", s.epoch, "err", err)
-	s.mu.Lock()
-	if s.state == serving {
-		s.state = loading
-	}
-	s.mu.Unlock()
+	s.refuseParked(opening, serving)
 	s.drop(forClients(err))
 	s.loadLater()
 }
@@ -114,9 +112,16 @@ func (s *shard[E, R, A]) loadLater() {
 
 func (s *shard[E, R, A]) loadInstance() (*instance[E, R, A], error) {
 	o := &s.rt.o
+	used := s.hasCheckpoint()
+	if used {
+		defer s.rt.takeLoad()()
+	}
 	log, err := o.Open(s.partition)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.name(), err)
+	}
+	if !used && log.LogEndOffset() > log.LogStartOffset() {
+		defer s.rt.takeLoad()()
 	}
 	in := &instance[E, R, A]{s: s, log: log, calls: map[uint64]func(A, error){}}
 	in.timers = newTimers(o.Clock, func(t *timer) { s.put(job[E, A]{kind: jobTimer, timer: t, owner: in}) })

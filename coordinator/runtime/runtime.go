@@ -13,7 +13,8 @@ import (
 // Runtime runs the shards of the partitions that this broker leads.
 type Runtime[E, R, A any] struct {
 	o Options[E, R, A]
-	// loads bounds how many shards load at a time.
+	// loads bounds how many shards load at a time. Empty partitions do not count:
+	// who uses one for the first time must not wait behind long loads.
 	loads chan struct{}
 
 	mu     sync.Mutex
@@ -37,6 +38,12 @@ func New[E, R, A any](o Options[E, R, A]) *Runtime[E, R, A] {
 		o.Go = func(f func()) { go f() }
 	}
 	return &Runtime[E, R, A]{o: o, loads: make(chan struct{}, concurrentLoads), shards: map[int32]held[E, R, A]{}}
+}
+
+// takeLoad waits for a free place to load and returns what gives it back.
+func (rt *Runtime[E, R, A]) takeLoad() func() {
+	rt.loads <- struct{}{}
+	return func() { <-rt.loads }
 }
 
 // Elected tells of a partition that this broker leads from now on. One that was

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -12,17 +14,26 @@ import (
 type shardState int8
 
 // A shard is cold until somebody needs it: an empty partition's files are not
-// even opened.
+// even opened. Its first load is opening, which takes milliseconds, so that
+// requests wait for it; they are refused while it is loading, which is a load
+// that took too long or failed.
 const (
 	cold shardState = iota
+	opening
 	loading
 	serving
 	closed
 )
 
-// maxQueuedJobs bounds what waits for one shard, and how many callers wait for
-// its load.
-const maxQueuedJobs = 1 << 16
+// maxQueuedJobs bounds what waits for one shard, maxParkedJobs how many requests
+// wait for its first load, and how many callers wait for any.
+const (
+	maxQueuedJobs = 1 << 16
+	maxParkedJobs = 1 << 14
+)
+
+// openingWait is how long requests wait for the first load.
+const openingWait = 5 * time.Second
 
 // shard is one partition's coordinator. Its jobs run one after another, on at
 // most one goroutine at a time and on none while there are none.
@@ -38,6 +49,9 @@ type shard[E, R, A any] struct {
 	running  bool
 	waiters  []func(error)
 	reload   clock.Timer
+	// parked are requests that wait for the first load, patience ends their wait.
+	parked   []job[E, A]
+	patience clock.Timer
 
 	// What follows belongs to the goroutine that runs the jobs.
 
@@ -53,11 +67,9 @@ type shard[E, R, A any] struct {
 type jobKind int8
 
 const (
-	// jobWarm loads a cold shard; jobLook does so only if there is a checkpoint,
-	// which means that the partition has groups to look after.
-	jobWarm jobKind = iota
-	jobLook
-	// jobLoad loads again after a failure.
+	// jobLook loads a cold shard if there is a checkpoint, which means that the
+	// partition has groups to look after.
+	jobLook jobKind = iota
 	jobLoad
 	jobEvent
 	jobTell
@@ -96,23 +108,67 @@ func (s *shard[E, R, A]) submit(j job[E, A]) error {
 	case s.state == closed:
 		defer s.mu.Unlock()
 		return s.closeErr
-	case s.state == loading:
+	case s.state == loading, len(s.parked) >= maxParkedJobs:
 		s.mu.Unlock()
 		return s.loadInProgress()
-	case len(s.queue) >= maxQueuedJobs:
+	case s.state == serving && len(s.queue) >= maxQueuedJobs:
 		s.mu.Unlock()
 		return protocol.Errorf(kerr.CoordinatorNotAvailable, "%s-%d has %d requests waiting", s.rt.o.Topic, s.partition, maxQueuedJobs)
+	case s.state == serving:
+		s.putLocked(j)
+	default:
+		s.parkLocked(j)
 	}
-	s.putWarmLocked(j)
 	return nil
 }
 
-// putWarmLocked is putLocked of a job that needs the machine.
-func (s *shard[E, R, A]) putWarmLocked(j job[E, A]) {
-	if s.state == cold {
-		s.queue = append(s.queue, job[E, A]{kind: jobWarm})
+// parkLocked lets a request wait for the first load, and releases s.mu.
+func (s *shard[E, R, A]) parkLocked(j job[E, A]) {
+	s.parked = append(s.parked, j)
+	if s.patience == nil {
+		s.patience = s.rt.o.Clock.AfterFunc(openingWait, func() { s.refuseParked(opening) })
 	}
-	s.putLocked(j)
+	s.openLocked()
+	s.wakeLocked()
+}
+
+// openLocked queues the load of a cold shard.
+func (s *shard[E, R, A]) openLocked() {
+	if s.state == cold {
+		s.state = opening
+		s.queue = append(s.queue, job[E, A]{kind: jobLoad})
+	}
+}
+
+// unparkLocked takes the requests that wait for the first load.
+func (s *shard[E, R, A]) unparkLocked() []job[E, A] {
+	parked := s.parked
+	s.parked = nil
+	if s.patience != nil {
+		s.patience.Stop()
+	}
+	return parked
+}
+
+// refuseParked makes a shard that is in one of the given states a loading one:
+// who waits for its first load, and whoever comes before it serves, is told so.
+func (s *shard[E, R, A]) refuseParked(in ...shardState) {
+	s.mu.Lock()
+	if !slices.Contains(in, s.state) {
+		s.mu.Unlock()
+		return
+	}
+	s.state = loading
+	parked := s.unparkLocked()
+	s.mu.Unlock()
+	failAll(parked, s.loadInProgress())
+}
+
+func failAll[E, A any](jobs []job[E, A], err error) {
+	var none A
+	for i := range jobs {
+		jobs[i].done(none, err)
+	}
 }
 
 func (s *shard[E, R, A]) loadInProgress() error {
@@ -122,7 +178,8 @@ func (s *shard[E, R, A]) loadInProgress() error {
 // tellAll queues an event that nobody waits for.
 func (s *shard[E, R, A]) tellAll(j job[E, A]) {
 	s.mu.Lock()
-	s.putWarmLocked(j)
+	s.openLocked()
+	s.putLocked(j)
 }
 
 // put queues the shard's own work.
@@ -131,11 +188,16 @@ func (s *shard[E, R, A]) put(j job[E, A]) {
 	s.putLocked(j)
 }
 
-// putLocked queues a job, releases s.mu and sees to it that somebody runs it.
+// putLocked queues a job and releases s.mu.
 func (s *shard[E, R, A]) putLocked(j job[E, A]) {
 	s.queue = append(s.queue, j)
-	start := !s.running
-	s.running = true
+	s.wakeLocked()
+}
+
+// wakeLocked sees to it that somebody runs what is queued, and releases s.mu.
+func (s *shard[E, R, A]) wakeLocked() {
+	start := !s.running && len(s.queue) > 0
+	s.running = s.running || start
 	s.mu.Unlock()
 	if start {
 		s.rt.o.Go(s.run)
@@ -149,6 +211,7 @@ func (s *shard[E, R, A]) close(err error, then func()) {
 	s.state, s.closeErr = closed, err
 	waiters := s.waiters
 	s.waiters = nil
+	parked := s.unparkLocked()
 	if s.reload != nil {
 		s.reload.Stop()
 	}
@@ -156,6 +219,7 @@ func (s *shard[E, R, A]) close(err error, then func()) {
 	for _, w := range waiters {
 		w(err)
 	}
+	failAll(parked, err)
 }
 
 func (s *shard[E, R, A]) whenServing(done func(error)) {
@@ -168,16 +232,13 @@ func (s *shard[E, R, A]) whenServing(done func(error)) {
 		err := s.closeErr
 		s.mu.Unlock()
 		done(err)
-	case len(s.waiters) >= maxQueuedJobs:
+	case len(s.waiters) >= maxParkedJobs:
 		s.mu.Unlock()
 		done(s.loadInProgress())
 	default:
 		s.waiters = append(s.waiters, done)
-		if s.state == cold {
-			s.putLocked(job[E, A]{kind: jobWarm})
-			return
-		}
-		s.mu.Unlock()
+		s.openLocked()
+		s.wakeLocked()
 	}
 }
 
@@ -207,12 +268,8 @@ func (s *shard[E, R, A]) run() {
 
 func (s *shard[E, R, A]) do(j job[E, A]) {
 	switch j.kind {
-	case jobWarm:
-		s.warm()
 	case jobLook:
-		if s.hasCheckpoint() {
-			s.warm()
-		}
+		s.look()
 	case jobLoad:
 		s.load()
 	case jobClose:

@@ -113,11 +113,17 @@ func (h *Handlers) groupCoordinator(c *Call, key string, done func(kmsg.FindCoor
 		return
 	}
 	var once sync.Once
-	answer := func() { once.Do(func() { done(r) }) }
-	timer := h.Clock.AfterFunc(servingWait, answer)
-	h.Groups.WhenServing(key, func(error) {
+	timer := h.Clock.AfterFunc(servingWait, func() { once.Do(func() { done(r) }) })
+	h.Groups.WhenServing(key, func(err error) {
 		timer.Stop()
-		answer()
+		once.Do(func() {
+			if err != nil {
+				// The metadata is about to change: this broker was named a moment ago.
+				fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "the coordinator of group %q: %w", key, err))
+				return
+			}
+			done(r)
+		})
 	})
 }
 
@@ -137,6 +143,10 @@ func (h *Handlers) ensureOffsetsTopic(done func(error)) {
 	}
 	o := h.OffsetsTopic()
 	h.offsetsTopic.make(done, func(made func(error)) {
+		if _, ok := h.Image().Topic(group.Topic); ok {
+			made(nil) // meanwhile
+			return
+		}
 		t := kmsg.NewCreateTopicsRequestTopic()
 		t.Topic, t.NumPartitions = group.Topic, o.Partitions
 		t.ReplicationFactor = int16(max(min(int(o.ReplicationFactor), live), 1))

@@ -118,19 +118,15 @@ func (g *groupBroker) Handle(req kmsg.Request, done func(kmsg.Response, error)) 
 		g.mu.Lock()
 		g.created = append(g.created, create.Topics...)
 		g.mu.Unlock()
+		// As in a node, the image names a coordinator that knows of it.
+		for p := range create.Topics[0].NumPartitions {
+			g.groups.OnElected(p, 0)
+		}
 		g.addTopic(create.Topics[0].Topic, int(create.Topics[0].NumPartitions))
-		g.electAll()
 		resp := create.ResponseKind().(*kmsg.CreateTopicsResponse)
 		resp.Topics = []kmsg.CreateTopicsResponseTopic{{Topic: create.Topics[0].Topic}}
 		done(resp, nil)
 	}()
-}
-
-func (g *groupBroker) electAll() {
-	t, _ := g.image.Load().Topic(group.Topic)
-	for p := range t.Partitions {
-		g.groups.OnElected(int32(p), 0)
-	}
 }
 
 // find looks for the coordinator of a group and fails the test unless it is this
@@ -420,6 +416,11 @@ func TestErrorsWithoutACoordinator(t *testing.T) {
 		if got != kerr.NotCoordinator.Code {
 			t.Errorf("v%d: code %d", version, got)
 		}
+	}
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.CoordinatorKeys = []string{"g"}
+	if r := askAs[*kmsg.FindCoordinatorResponse](c, 6, find); r.Coordinators[0].ErrorCode != kerr.CoordinatorNotAvailable.Code {
+		t.Errorf("find: %+v", r)
 	}
 	if r := askAs[*kmsg.JoinGroupResponse](c, 9, joinRequest("g", "")); r.ErrorCode != kerr.NotCoordinator.Code {
 		t.Errorf("join: %d", r.ErrorCode)
