@@ -1,7 +1,7 @@
 package config
 
-// registered adds the tables of keys without an effect to the registries.
-var registered = registerAccepted()
+// The tables of keys without an effect join the registries.
+var _ = registerAccepted()
 
 func registerAccepted() bool {
 	for _, list := range [][]*Decl{acceptedBroker, acceptedGroups, acceptedSecurity} {
