@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/machine"
+	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	KV    runtime.KV
 	Clock clock.Clock
 	Log   *slog.Logger
+	// Metrics may be nil.
+	Metrics *telemetry.Registry
 	// NewID makes the random part of a member id.
 	NewID func() string
 	// Partitions is how many partitions Topic has, 0 while it does not exist.
@@ -44,12 +47,18 @@ type Coordinator struct {
 
 // NewCoordinator serves nothing until it is told of partitions.
 func NewCoordinator(o Options) *Coordinator {
+	metrics := newMetrics(o.Metrics)
 	return &Coordinator{
 		partitions: o.Partitions,
 		rt: runtime.New(runtime.Options[Event, Record, Answer]{
 			Topic: Topic, Open: o.Open, KV: o.KV, CheckpointPrefix: checkpointPrefix,
-			Clock: o.Clock, Log: o.Log, Codec: Codec{}, Go: o.Go,
-			New:      func(int32) machine.Machine[Event, Record, Answer] { return New(o.Config, o.NewID) },
+			Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
+			New: func(int32) machine.Machine[Event, Record, Answer] {
+				return &observer{Machine: New(o.Config, o.NewID), metrics: metrics}
+			},
+			Observe: func(m machine.Machine[Event, Record, Answer], gone bool) {
+				m.(*observer).observe(gone)
+			},
 			Loaded:   func() Event { return Event{Request: Loaded{}} },
 			Fired:    func(key string) Event { return Event{Request: TimerFired{Key: key}} },
 			CallOf:   func(a Answer) uint64 { return a.Call },

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -75,17 +74,16 @@ func served(logs []*memLog, epoch int32, open func(partition int32)) *Coordinato
 	return c
 }
 
-// listed asks for all groups; it stays empty while there is no answer.
-func listed(c *Coordinator) *string {
-	got := new(string)
+// listed asks for all groups.
+func listed(c *Coordinator) chan string {
+	got := make(chan string, 1)
 	c.ListGroups(kmsg.NewPtrListGroupsRequest(), func(r *kmsg.ListGroupsResponse) {
 		var names []string
 		for _, g := range r.Groups {
 			names = append(names, g.Group)
 		}
-		*got = fmt.Sprintf("%d %v", r.ErrorCode, names)
+		got <- fmt.Sprintf("%d %v", r.ErrorCode, names)
 	})
-	synctest.Wait()
 	return got
 }
 
@@ -97,8 +95,8 @@ func TestListGroupsWhileOnePartitionLoads(t *testing.T) {
 			logs[i] = &memLog{}
 		}
 		c := served(logs, 1, func(int32) {})
-		if got := listed(c); *got != "0 []" {
-			t.Fatalf("without groups: %s", *got)
+		if got := <-listed(c); got != "0 []" {
+			t.Fatalf("without groups: %s", got)
 		}
 		for _, id := range []string{"a", "b", "c"} {
 			r := kmsg.NewPtrOffsetCommitRequest()
@@ -120,18 +118,21 @@ func TestListGroupsWhileOnePartitionLoads(t *testing.T) {
 			}
 		})
 		early := listed(c)
-		if *early != "" {
-			t.Fatalf("answered while a partition opens: %s", *early)
+		synctest.Wait()
+		if len(early) != 0 {
+			t.Fatalf("answered while a partition opens: %s", <-early)
 		}
-		<-time.After(time.Minute)
 		want := fmt.Sprintf("%d []", kerr.CoordinatorLoadInProgress.Code)
-		if late := listed(c); *early != want || *late != want {
-			t.Errorf("while a partition loads for long: %s, then %s; want %s", *early, *late, want)
+		if got := <-early; got != want {
+			t.Errorf("the load takes long: %s, want %s", got, want)
+		}
+		if got := <-listed(c); got != want {
+			t.Errorf("later in the load: %s, want %s", got, want)
 		}
 		close(release)
 		synctest.Wait()
-		if got := listed(c); *got != "0 [a b c]" {
-			t.Errorf("after the load: %s", *got)
+		if got := <-listed(c); got != "0 [a b c]" {
+			t.Errorf("after the load: %s", got)
 		}
 		c.Close()
 	})

@@ -19,6 +19,8 @@ type Machine struct {
 	groups map[string]*stored
 	// soft is what only memory knows; only Handle changes it.
 	soft soft
+	// tally counts both for the metrics.
+	tally tally
 }
 
 // stored is one group as the log has it.
@@ -47,7 +49,7 @@ type Out = machine.Out[Record, Answer]
 
 // New is an empty machine. newID makes the random part of a member id.
 func New(cfg Config, newID func() string) *Machine {
-	return &Machine{cfg: cfg, newID: newID, groups: map[string]*stored{}, soft: soft{groups: map[string]*classic{}}}
+	return &Machine{cfg: cfg, newID: newID, groups: map[string]*stored{}, soft: soft{groups: map[string]*classic{}}, tally: newTally()}
 }
 
 // step is one event on its way through the machine.
@@ -60,6 +62,7 @@ type step struct {
 // Handle decides one event.
 func (m *Machine) Handle(now time.Time, e Event) Out {
 	s := &step{Machine: m, now: now}
+	m.countLater(e)
 	switch r := e.Request.(type) {
 	case *kmsg.JoinGroupRequest:
 		s.join(e, r)
@@ -105,10 +108,12 @@ func (m *Machine) Replay(offset int64, r Record) {
 		}
 		g = &stored{offsets: map[string]map[int32]committed{}}
 		m.groups[r.Group] = g
+		m.tally.changed[r.Group] = struct{}{}
 	}
 	switch {
 	case !r.IsOffset:
 		g.metadata = r.Metadata
+		m.tally.changed[r.Group] = struct{}{}
 		if g.metadata == nil && len(g.offsets) == 0 {
 			delete(m.groups, r.Group)
 		}

@@ -47,6 +47,7 @@ func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 		s.answer(e.Call, CommitError(r, kerr.UnknownServerError))
 		return
 	}
+	s.tally.commits += int64(len(s.out.Records))
 	s.answer(e.Call, resp)
 }
 

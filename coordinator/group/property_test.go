@@ -24,6 +24,7 @@ func TestReloadEqualsRunning(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			randomEvent(t, h)
 			checkWaiting(t, h)
+			checkCounts(t, h.m)
 			if got, want := stateOf(reloaded(h)), stateOf(h.m); got != want {
 				t.Fatalf("reloaded:\n%s\nrunning:\n%s", got, want)
 			}
@@ -154,6 +155,19 @@ func stateOf(m *Machine) string {
 		}
 	}
 	return b.String()
+}
+
+// checkCounts holds what is counted event by event against a count of all.
+func checkCounts(t *rapid.T, m *Machine) {
+	got, want := m.count(), counts{}
+	for _, id := range m.storedIDs() {
+		g := m.view(id)
+		want.groups[g.state]++
+		want.members += len(g.members)
+	}
+	if got.groups != want.groups || got.members != want.members {
+		t.Fatalf("counted %v with %d members, want %v with %d", got.groups, got.members, want.groups, want.members)
+	}
 }
 
 // checkWaiting holds the calls without an answer against the members that wait,

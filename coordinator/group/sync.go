@@ -78,6 +78,7 @@ func (s *step) assign(g *classic, assignments []kmsg.SyncGroupRequestGroupAssign
 	}
 	s.record(r)
 	g.transition(Stable, s.nowMs())
+	s.tally.rebalances++
 	for _, m := range g.members {
 		if m.sync == 0 {
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/kv"
+	"github.com/barnabas-mq/barnabas/internal/telemetry"
 )
 
 // A checkpoint is, under one prefix per partition: the key "m" with what it
@@ -54,6 +55,8 @@ type checkpoint struct {
 	// pending is what was replayed and not stored yet, pendingBytes its size.
 	pending      []span
 	pendingBytes int
+	// writes and failures are counted; both may be nil.
+	writes, failures *telemetry.Counter
 }
 
 // meta says up to where the log is in the checkpoint.
@@ -163,7 +166,9 @@ func (c *checkpoint) flush(highWatermark int64) {
 	}
 	if err := c.kv.Apply(append(ops, c.metaOp(last)), false); err != nil {
 		c.abandon(err)
+		return
 	}
+	c.writes.Inc()
 }
 
 func (c *checkpoint) op(e entry) kv.Op {
@@ -190,6 +195,7 @@ func (c *checkpoint) metaOp(last span) kv.Op {
 // is stored stays good, it is only older.
 func (c *checkpoint) abandon(err error) {
 	c.log.Error("checkpoint is kept no longer, the next load replays more of the log", "partition", c.name, "err", err)
+	c.failures.Inc()
 	c.kv, c.pending = nil, nil
 }
 

@@ -77,6 +77,7 @@ func (in *instance[E, R, A]) handle(e E) {
 		in.s.fail(err)
 		return
 	}
+	o.Observe(in.machine, false)
 	in.timers.apply(out.Timers)
 	for _, a := range out.Answers {
 		in.parked = append(in.parked, parked[A]{end: in.appended, answer: a})

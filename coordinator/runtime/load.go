@@ -44,13 +44,17 @@ func (s *shard[E, R, A]) load() {
 	if s.in != nil || s.isClosed() {
 		return
 	}
+	began := s.rt.o.Clock.Now()
 	in, err := s.loadInstance()
 	if err != nil {
+		s.rt.metrics.loadFailures.Inc()
 		s.rt.o.Log.Error("coordinator did not load", "partition", s.name(), "epoch", s.epoch, "err", err)
 		s.refuseParked(opening)
 		s.loadLater()
 		return
 	}
+	s.rt.metrics.loadSeconds.ObserveDuration(s.rt.o.Clock.Now().Sub(began))
+	s.rt.metrics.serving.Add(1)
 	s.in = in
 	in.handle(s.rt.o.Loaded())
 	told := s.told
@@ -94,6 +98,7 @@ func (s *shard[E, R, A]) isClosed() bool {
 // of it, and the log is loaded again.
 func (s *shard[E, R, A]) fail(err error) {
 	s.rt.o.Log.Error("coordinator starts over", "partition", s.name(), "epoch", s.epoch, "err", err)
+	s.rt.metrics.appendFailures.Inc()
 	s.refuseParked(opening, serving)
 	s.drop(forClients(err))
 	s.loadLater()
@@ -126,6 +131,7 @@ func (s *shard[E, R, A]) loadInstance() (*instance[E, R, A], error) {
 	in := &instance[E, R, A]{s: s, log: log, calls: map[uint64]func(A, error){}}
 	in.timers = newTimers(o.Clock, func(t *timer) { s.put(job[E, A]{kind: jobTimer, timer: t, owner: in}) })
 	in.ck = newCheckpoint(o.KV, checkpointPrefix(o.CheckpointPrefix, s.partition), log.TopicID(), o.Log, s.name())
+	in.ck.writes, in.ck.failures = s.rt.metrics.ckWrites, s.rt.metrics.ckFails
 	in.machine = o.New(s.partition)
 	from, err := restore(in.ck, log, o.Codec, in.machine)
 	if err != nil {

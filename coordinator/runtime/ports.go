@@ -6,6 +6,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/kv"
 	"github.com/barnabas-mq/barnabas/internal/machine"
+	"github.com/barnabas-mq/barnabas/internal/telemetry"
 )
 
 // Log is one partition of an internal topic as its leader sees it.
@@ -60,6 +61,8 @@ type Options[E, R, A any] struct {
 	CheckpointPrefix string
 	Clock            clock.Clock
 	Log              *slog.Logger
+	// Metrics may be nil.
+	Metrics *telemetry.Registry
 
 	// New is an empty machine.
 	New   func(partition int32) machine.Machine[E, R, A]
@@ -71,6 +74,9 @@ type Options[E, R, A any] struct {
 	CallOf func(A) uint64
 	// MayWrite tells which events are refused while the log takes no appends.
 	MayWrite func(E) bool
+	// Observe, where it is not nil, sees a machine after each event, when its
+	// records are replayed, and once more when the machine is gone.
+	Observe func(m machine.Machine[E, R, A], gone bool)
 	// MaxBatchBytes bounds one batch; the records of one event that need more
 	// are written as several.
 	MaxBatchBytes int

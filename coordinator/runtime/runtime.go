@@ -7,12 +7,14 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/barnabas-mq/barnabas/internal/machine"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
 // Runtime runs the shards of the partitions that this broker leads.
 type Runtime[E, R, A any] struct {
-	o Options[E, R, A]
+	o       Options[E, R, A]
+	metrics metrics
 	// loads bounds how many shards load at a time. Empty partitions do not count:
 	// who uses one for the first time must not wait behind long loads.
 	loads chan struct{}
@@ -37,7 +39,13 @@ func New[E, R, A any](o Options[E, R, A]) *Runtime[E, R, A] {
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }
 	}
-	return &Runtime[E, R, A]{o: o, loads: make(chan struct{}, concurrentLoads), shards: map[int32]held[E, R, A]{}}
+	if o.Observe == nil {
+		o.Observe = func(machine.Machine[E, R, A], bool) {}
+	}
+	return &Runtime[E, R, A]{
+		o: o, metrics: newMetrics(o.Metrics, o.Topic),
+		loads: make(chan struct{}, concurrentLoads), shards: map[int32]held[E, R, A]{},
+	}
 }
 
 // takeLoad waits for a free place to load and returns what gives it back.

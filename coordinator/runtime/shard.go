@@ -330,5 +330,7 @@ func (s *shard[E, R, A]) drop(err error) {
 		return
 	}
 	s.in = nil
+	s.rt.metrics.serving.Add(-1)
+	s.rt.o.Observe(in.machine, true)
 	in.stop(err)
 }
