@@ -165,23 +165,39 @@ func (d *DB) call(what string, fn func() error) error {
 	return err
 }
 
-// Get reads one key; ok is false when there is none. The caller owns value.
-func (d *DB) Get(key []byte) (value []byte, ok bool, err error) {
-	err = d.call("get", func() error {
-		v, closer, err := d.pebble.Get(key)
-		if errors.Is(err, pebble.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		value, ok = slices.Clone(v), true
-		return closer.Close()
+// result is call for what has a result. The goroutine that was given up on must
+// not write to variables of its caller.
+func result[T any](d *DB, what string, fn func() (T, error)) (T, error) {
+	got := make(chan T, 1)
+	err := d.call(what, func() error {
+		v, err := fn()
+		got <- v
+		return err
 	})
 	if err != nil {
+		var none T
+		return none, err
+	}
+	return <-got, nil
+}
+
+// Get reads one key; ok is false when there is none. The caller owns value.
+func (d *DB) Get(key []byte) (value []byte, ok bool, err error) {
+	found, err := result(d, "get", func() (*[]byte, error) {
+		v, closer, err := d.pebble.Get(key)
+		if errors.Is(err, pebble.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		own := slices.Clone(v)
+		return &own, closer.Close()
+	})
+	if err != nil || found == nil {
 		return nil, false, err
 	}
-	return value, ok, nil
+	return *found, true, nil
 }
 
 // Apply does all of ops or, after a crash, none. With sync it is durable, with
@@ -223,51 +239,53 @@ func (d *DB) Scan(prefix []byte, fn func(key, value []byte) bool) error {
 // ScanFrom is Scan without the keys below from.
 func (d *DB) ScanFrom(prefix, from []byte, fn func(key, value []byte) bool) error {
 	for more := true; more; more = from != nil {
-		page, next, err := d.page(prefix, from)
+		p, err := d.readPage(prefix, from)
 		if err != nil {
 			return err
 		}
-		for _, e := range page {
+		for _, e := range p.entries {
 			if !fn(e.Key, e.Value) {
 				return nil
 			}
 		}
-		from = next
+		from = p.next
 	}
 	return nil
 }
 
-// page copies a part of a scan, because fn must not run on a goroutine that its
-// caller may have given up on. next is nil after the last page.
-func (d *DB) page(prefix, from []byte) (page []Op, next []byte, err error) {
-	err = d.call("scan", func() (err error) {
-		if len(from) == 0 {
-			from = nil // an empty bound is not the same to pebble
-		}
+// page is a part of a scan; next is nil on the last one.
+type page struct {
+	entries []Op
+	next    []byte
+}
+
+// readPage copies a part of a scan, because fn must not run on a goroutine that
+// its caller may have given up on.
+func (d *DB) readPage(prefix, from []byte) (page, error) {
+	if len(from) == 0 {
+		from = nil // an empty bound is not the same to pebble
+	}
+	return result(d, "scan", func() (p page, err error) {
 		it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: PrefixEnd(prefix)})
 		if err != nil {
-			return err
+			return p, err
 		}
 		defer func() { err = errors.Join(err, it.Close()) }()
 		size := 0
 		for ok := it.First(); ok; ok = it.Next() {
 			if size > pageBytes {
-				next = slices.Clone(it.Key())
+				p.next = slices.Clone(it.Key())
 				break
 			}
 			value, err := it.ValueAndErr()
 			if err != nil {
-				return err
+				return p, err
 			}
-			page = append(page, Op{Key: slices.Clone(it.Key()), Value: slices.Clone(value)})
+			p.entries = append(p.entries, Op{Key: slices.Clone(it.Key()), Value: slices.Clone(value)})
 			size += len(it.Key()) + len(value)
 		}
-		return it.Error()
+		return p, it.Error()
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return page, next, nil
 }
 
 // PrefixEnd is the first key after all that start with prefix; nil when there is
