@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"sync"
 	"time"
 )
 
 // startTimers starts what runs again and again.
 func (s *Store) startTimers() {
 	s.every(healthEvery, s.health)
+	s.every(progressEvery, func() { s.recovering.tell(s.env, false) })
 	s.every(s.cfg.CheckpointEvery, s.checkpointRun)
 	s.every(s.cfg.RetentionCheck, s.RunRetention)
 }
@@ -164,77 +164,5 @@ func (s *Store) removeDue() {
 		if err := s.env.FS.RemoveAll(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.env.Logger.Warn("a deleted file can't be removed now; the next start tries again", "path", p, "err", err)
 		}
-	}
-}
-
-// recoveryQueue recovers logs in the background after an unclean stop.
-type recoveryQueue struct {
-	mu      sync.Mutex
-	logs    []*Log
-	workers int
-	total   int
-	done    int
-	stopped bool
-	told    time.Time
-}
-
-func (q *recoveryQueue) add(s *Store, l *Log) {
-	q.mu.Lock()
-	q.logs = append(q.logs, l)
-	q.total++
-	start := q.workers < s.cfg.RecoveryThreads && !q.stopped
-	if start {
-		q.workers++
-	}
-	q.mu.Unlock()
-	if start && !s.goWork(func() { q.run(s) }) {
-		q.stop()
-	}
-}
-
-func (q *recoveryQueue) stop() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stopped, q.logs = true, nil
-}
-
-func (q *recoveryQueue) run(s *Store) {
-	for {
-		l := q.next()
-		if l == nil {
-			return
-		}
-		_ = l.ensure(false) // an error took the log offline and was logged
-		q.progress(s)
-	}
-}
-
-func (q *recoveryQueue) next() *Log {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.logs) == 0 {
-		q.workers--
-		return nil
-	}
-	l := q.logs[0]
-	q.logs = q.logs[1:]
-	return l
-}
-
-// progressEvery is how often a long recovery says how far it is.
-const progressEvery = 2 * time.Second
-
-func (q *recoveryQueue) progress(s *Store) {
-	now := s.env.Clock.Now()
-	q.mu.Lock()
-	q.done++
-	done, total := q.done, q.total
-	tell := now.Sub(q.told) >= progressEvery && !q.told.IsZero() || done == total
-	if q.told.IsZero() || tell {
-		q.told = now
-	}
-	q.mu.Unlock()
-	if tell {
-		s.env.Logger.Info("recovering logs after an unclean stop", "done", done, "found", total)
 	}
 }

@@ -85,8 +85,10 @@ func (l *Log) loadLocked() error {
 		return err
 	}
 	if l.unclean {
-		l.store.env.Logger.Info("log recovered", "log", l.tp.String(), "logStartOffset", l.logStart.Load(), "logEndOffset", end,
-			"took", l.store.env.Clock.Now().Sub(began))
+		ended := l.store.env.Clock.Now()
+		l.store.recovering.recovered(began, ended, l.scannedBytes)
+		l.store.env.Logger.Debug("log recovered", "log", l.tp.String(), "logStartOffset", l.logStart.Load(), "logEndOffset", end,
+			"bytes", l.scannedBytes, "took", ended.Sub(began))
 	}
 	if files.lost {
 		if err := l.forgetSyncFailed(); err != nil {

@@ -59,12 +59,14 @@ type Log struct {
 	// endKnown says that logEnd is right although nothing was read yet.
 	endKnown bool
 	// rewrite asks the next recovery to write the unflushed bytes again.
-	rewrite   bool
-	unclean   bool
-	rollAfter int64 // segment.ms less its jitter, for the active segment
-	createdMs int64
-	flushedMs int64
-	infos     []segment.BatchInfo
+	rewrite bool
+	unclean bool
+	// scannedBytes is what the last recovery read.
+	scannedBytes int64
+	rollAfter    int64 // segment.ms less its jitter, for the active segment
+	createdMs    int64
+	flushedMs    int64
+	infos        []segment.BatchInfo
 }
 
 // TopicPartition names the log.

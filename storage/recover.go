@@ -15,7 +15,7 @@ import (
 // whole and rebuilds indexes and epochs. It returns the segments that remain and
 // the log's end.
 func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, int64, error) {
-	l.unclean = true
+	l.unclean, l.scannedBytes = true, 0
 	// Names that the last run made may not be durable yet.
 	l.folderNew, l.parentNew = true, true
 	point := l.recoveryPoint.Load()
@@ -34,6 +34,7 @@ func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, in
 		}
 		end = r.NextOffset
 		l.addUnflushed(r.ScannedBytes)
+		l.scannedBytes += r.ScannedBytes
 		if r.CutBytes > 0 {
 			l.folderNew = true
 		}

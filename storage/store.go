@@ -327,6 +327,7 @@ func (s *Store) Close() error {
 	s.recovering.stop()
 	s.work.Wait()
 	err := s.closeLogs()
+	s.recovering.tell(s.env, true)
 	if !s.clean {
 		// Folders that nobody opened were not recovered: the next start must not
 		// take their recovery points for their ends.
