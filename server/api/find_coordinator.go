@@ -79,7 +79,7 @@ func (h *Handlers) findOne(c *Call, kind int8, key string, done func(kmsg.FindCo
 			h.groupCoordinator(c, key, done, fail)
 		})
 	case coordinatorTransaction:
-		fail(protocol.Errorf(kerr.InvalidRequest, "this broker has no transactions yet"))
+		fail(h.refuseTransactions(c, key))
 	default:
 		fail(protocol.Errorf(kerr.InvalidRequest, "coordinator type %d is not known", kind))
 	}

@@ -180,7 +180,7 @@ func TestFindCoordinatorErrors(t *testing.T) {
 	for _, tc := range []struct {
 		kind int8
 		want *kerr.Error
-	}{{1, kerr.InvalidRequest}, {2, kerr.InvalidRequest}, {9, kerr.InvalidRequest}} {
+	}{{1, kerr.TransactionalIDAuthorizationFailed}, {2, kerr.InvalidRequest}, {9, kerr.InvalidRequest}} {
 		for version := int16(1); version <= 6; version++ {
 			req := kmsg.NewPtrFindCoordinatorRequest()
 			req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = tc.kind, "k", []string{"k"}

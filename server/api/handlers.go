@@ -2,6 +2,7 @@ package api
 
 import (
 	"log/slog"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -46,10 +47,13 @@ type Handlers struct {
 	// OffsetsTopic is how the groups' internal topic is made.
 	OffsetsTopic func() OffsetsTopic
 
-	offsetsTopic onceMaker
-	// table and metrics are set by NewDispatcher.
+	offsetsTopic      onceMaker
+	transactionsAsked sync.Once
+	// table, metrics and heavy, which has a place for each of heavyDecodes, are set
+	// by NewDispatcher.
 	table   []API
 	metrics *metrics
+	heavy   chan struct{}
 }
 
 // Controller decides requests that change metadata.

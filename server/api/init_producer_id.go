@@ -20,8 +20,7 @@ func (h *Handlers) initProducerID(c *Call, req *kmsg.InitProducerIDRequest, resp
 	case req.TransactionalID != nil && *req.TransactionalID == "":
 		resp.ErrorCode = kerr.InvalidRequest.Code
 	case req.TransactionalID != nil:
-		// Transactions are not there yet: a code that no client retries.
-		resp.ErrorCode = kerr.UnsupportedVersion.Code
+		resp.ErrorCode = protocol.Code(h.refuseTransactions(c, *req.TransactionalID))
 	default:
 		h.ProducerIDs.Next(func(id int64, err error) {
 			if resp.ErrorCode = protocol.Code(err); err == nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -182,7 +183,7 @@ func TestLoopLeavesHeavyBatchesToTheExecutor(t *testing.T) {
 	})
 	c := d.onLoops()()
 	b := batch.NewBuilder(batch.BuilderOptions{Codec: batch.Zstd})
-	b.Add(0, nil, make([]byte, 2*loopDecodedBytes))
+	b.Add(0, nil, make([]byte, 2*quickDecodedBytes))
 	if v := b.Build(); len(v) > 60<<10 {
 		t.Fatalf("%d bytes would not be served on a loop anyway", len(v))
 	} else if row := c.produceTo("t", 0, v); row.ErrorCode != 0 {
@@ -191,4 +192,45 @@ func TestLoopLeavesHeavyBatchesToTheExecutor(t *testing.T) {
 	if row := c.produceTo("zstd", 0, values(0, "v")); row.ErrorCode != 0 {
 		t.Fatal(kerr.ErrorForCode(row.ErrorCode))
 	}
+}
+
+// TestHeavyBatchesWaitForEachOther has every place for batches that take long to
+// check taken: those that don't are served all the same.
+func TestHeavyBatchesWaitForEachOther(t *testing.T) {
+	d := newDataBroker(t)
+	d.make("t", 1, nil)
+	dial := d.onLoops()
+	zstd := func(valueBytes int) batch.View {
+		b := batch.NewBuilder(batch.BuilderOptions{Codec: batch.Zstd})
+		b.Add(0, nil, make([]byte, valueBytes))
+		return b.Build()
+	}
+	for range heavyDecodes() {
+		d.h.heavy <- struct{}{}
+	}
+	heavy := later[*kmsg.ProduceResponse](dial(), 9, produceRequest("t", metadata.TopicID{}, 0, -1, zstd(2*quickDecodedBytes)))
+	// An executor serves what is as large as this on the wire.
+	light := batch.NewBuilder(batch.BuilderOptions{Codec: batch.LZ4})
+	light.Add(0, nil, incompressible(200<<10))
+	c := dial()
+	for i, v := range []batch.View{zstd(1000), light.Build()} {
+		if row := c.produceTo("t", 0, v); row.ErrorCode != 0 || row.BaseOffset != int64(i) {
+			t.Fatalf("%+v", row)
+		}
+	}
+	for range heavyDecodes() {
+		<-d.h.heavy
+	}
+	if row := (<-heavy).Topics[0].Partitions[0]; row.ErrorCode != 0 || row.BaseOffset != 2 {
+		t.Fatalf("%+v", row)
+	}
+}
+
+func incompressible(sizeBytes int) []byte {
+	b := make([]byte, sizeBytes)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -165,24 +166,38 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	return p, err
 }
 
-// loopDecodedBytes is what a batch may expand to on an event loop, and thereby how
-// long its check may take: a few milliseconds.
-const loopDecodedBytes = 4 << 20
+// quickDecodedBytes is what a batch may expand to without waiting its turn, and
+// thereby how long the check may take on an event loop: a few milliseconds.
+const quickDecodedBytes = 4 << 20
+
+// heavyDecodes is how many batches that expand to more are checked at once: many
+// clients that each send a small batch of hundreds of megabytes must not take all
+// processors from the others.
+func heavyDecodes() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // prepare checks a batch and rewrites it as the topic asks. On an event loop it
 // fails with storage.ErrBusy where that would take long.
 func (pc *produceCall) prepare(v batch.View, o batch.Options) (batch.View, error) {
-	loop := pc.c.Net.OnLoop() && v.Codec() != batch.None
-	if pc.c.Net.OnLoop() && (o.Recompress && o.Codec != v.Codec() || batch.WorkingBytes(v) >= batch.LargeBytes) {
+	loop := pc.c.Net.OnLoop()
+	if loop && (o.Recompress && o.Codec != v.Codec() || batch.WorkingBytes(v) >= batch.LargeBytes) {
 		return nil, storage.ErrBusy
 	}
-	if loop && (o.MaxDecodedBytes <= 0 || o.MaxDecodedBytes > loopDecodedBytes) {
-		o.MaxDecodedBytes = loopDecodedBytes
+	if v.Codec() == batch.None || o.MaxDecodedBytes > 0 && o.MaxDecodedBytes <= quickDecodedBytes {
+		out, _, err := batch.Prepare(v, o)
+		return out, err
 	}
-	out, _, err := batch.Prepare(v, o)
-	if loop && errors.Is(err, kerr.MessageTooLarge) {
+	quick := o
+	quick.MaxDecodedBytes = quickDecodedBytes
+	out, _, err := batch.Prepare(v, quick)
+	if !errors.Is(err, kerr.MessageTooLarge) {
+		return out, err
+	}
+	if loop {
 		return nil, storage.ErrBusy
 	}
+	pc.h.heavy <- struct{}{}
+	defer func() { <-pc.h.heavy }()
+	out, _, err = batch.Prepare(v, o)
 	return out, err
 }
 
