@@ -62,7 +62,7 @@ func configGet(c *cli.Context) error {
 		rows := []settingView{}
 		t := newTable("KEY", "VALUE", "SOURCE")
 		for _, cfg := range rc.Configs {
-			if len(wanted) > 0 && !wanted[cfg.Key] {
+			if c.Args().Present() && !wanted[cfg.Key] {
 				continue
 			}
 			delete(wanted, cfg.Key)
