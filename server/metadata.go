@@ -31,6 +31,7 @@ func (n *Node) openMetadata() error {
 	snap := n.live.Snapshot()
 	n.driver = controller.New(controller.Options{
 		NodeID: n.id, ClusterID: n.ident.ClusterID, Rand: n.env.newRand(), Log: n.env.Log,
+		Room: n.store.RoomToChange,
 		Config: controller.Config{
 			NumPartitions:         config.NumPartitions.Get(snap),
 			ReplicationFactor:     int16(config.DefaultReplicationFactor.Get(snap)),

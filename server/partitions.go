@@ -32,7 +32,7 @@ func (n *Node) openPartitions() error {
 		Open: func(partition int32) (runtime.Log, error) {
 			return n.replicas.CoordinatorLog(group.Topic, partition)
 		},
-		KV: n.db, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
+		KV: roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
 		Partitions: n.offsetsPartitions,
 	})
 	n.onClose("coordinators and waits", func(context.Context) error {

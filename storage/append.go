@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -214,40 +213,4 @@ func (l *Log) noteEpochs(req AppendRequest, p pending) {
 func (s *Store) Pressure() bool {
 	until := s.slowUntil.Load()
 	return until != 0 && s.env.Clock.Now().UnixNano() < until
-}
-
-// hasRoom says that n more bytes leave the reserve free.
-func (s *Store) hasRoom(n int64) bool {
-	if s.room.Add(-n) >= 0 {
-		return true
-	}
-	// The count may be old, or space was freed: measure, but not for every
-	// refused append.
-	now, last := s.env.Clock.Now().UnixNano(), s.roomCheck.Load()
-	if now-last < int64(roomEvery) || !s.roomCheck.CompareAndSwap(last, now) {
-		return false
-	}
-	s.measureRoom()
-	return s.room.Load() >= 0
-}
-
-// roomEvery bounds how often a full disk is asked for its free space.
-const roomEvery = 10 * time.Millisecond
-
-func (s *Store) measureRoom() {
-	s.roomCheck.Store(s.env.Clock.Now().UnixNano())
-	free, _, err := s.env.FS.Usage(s.dir)
-	if errors.Is(err, errors.ErrUnsupported) {
-		free, err = 1<<62, nil
-	}
-	if err != nil {
-		s.env.Logger.Error("the free space is unknown", "dir", s.dir, "err", err)
-		return
-	}
-	s.room.Store(int64(min(free, 1<<62)) - s.cfg.ReserveBytes)
-}
-
-func (s *Store) refuseFull() error {
-	s.metrics.refused.Inc()
-	return fmt.Errorf("%w: less than %d bytes are free in %s", ErrOffline, s.cfg.ReserveBytes, s.dir)
 }

@@ -61,6 +61,7 @@ func (s *Store) begin() bool {
 // may come back, flush.ms, delayed deletions.
 func (s *Store) health() {
 	s.measureRoom()
+	s.tellRoom()
 	now := nowMs(s.env.Clock)
 	for _, l := range s.Logs() {
 		if o := l.broken.Load(); o != nil {

@@ -92,6 +92,7 @@ type Store struct {
 	flushing  atomic.Bool
 	room      atomic.Int64 // free bytes above the reserve, as far as known
 	roomCheck atomic.Int64 // when that was measured, Unix nanoseconds
+	full      atomic.Bool  // appends were refused for want of room, and the log says so
 	slowUntil atomic.Int64 // disk pressure until then, Unix nanoseconds
 
 	// maintenance is held (its one slot filled) while checkpoints are written.
@@ -134,7 +135,7 @@ func openWith(env Env, dir string, cfg StoreConfig, spawn func(func())) (*Store,
 		folders: map[string]struct{}{},
 	}
 	s.brokerEpoch.Store(-1)
-	s.seg = &segment.Env{FS: env.FS, Files: segment.NewFiles(env.FS, cfg.OpenFiles), Maps: segment.NewMaps(cfg.MappedBytes)}
+	s.seg = &segment.Env{FS: env.FS, Files: segment.NewFiles(env.FS, cfg.OpenFiles), Maps: segment.NewMaps(cfg.MappedBytes), Room: s.roomAhead}
 	s.metrics = newMetrics(env.Metrics, s)
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)

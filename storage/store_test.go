@@ -364,35 +364,6 @@ func TestHoleIsSetAside(t *testing.T) {
 	}
 }
 
-func TestDiskFull(t *testing.T) {
-	w := newWorld(t, 1)
-	w.cfg.ReserveBytes = 10_000
-	w.fs.SetCapacity(30_000)
-	w.mustOpen()
-	defer w.abandon()
-	l := w.log()
-	appends := 0
-	var err error
-	for err == nil && appends < 1000 {
-		_, err = l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)})
-		appends++
-	}
-	if !errors.Is(err, ErrOffline) || protocol.Code(err) != kerr.KafkaStorageError.Code {
-		t.Fatalf("after %d appends: %v", appends, err)
-	}
-	if free, _, _ := w.store.Usage(); free < 8_000 {
-		t.Fatalf("only %d bytes are left free", free)
-	}
-	if got := contents(t, l); len(got) != appends-1 {
-		t.Fatalf("%d of %d batches are read from a full disk", len(got), appends-1)
-	}
-	w.fs.SetCapacity(60_000)
-	w.clock.Advance(2 * time.Second)
-	if _, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)}); err != nil {
-		t.Fatalf("after room was made: %v", err)
-	}
-}
-
 // TestFailures takes the disk away from one partition: it is offline with the
 // storage error, the other serves, and it comes back by itself with all that was
 // acknowledged.

@@ -38,6 +38,9 @@ type Options struct {
 	Config    Config
 	Rand      *rand.Rand
 	Log       *slog.Logger
+	// Room is nil while the disk has room for a change that a client asks for;
+	// frees says that the change makes room. Without it there always is.
+	Room func(frees bool) error
 }
 
 // Driver runs the machine: it takes the requests that wait, lets the machine
@@ -257,7 +260,9 @@ func (d *Driver) batch(calls []call, img *metadata.Image, term uint64) (rest []c
 		c := calls[0]
 		calls = calls[1:]
 		v := verdict{done: c.done}
-		v.decision, v.err = d.machine.Handle(view, c.req)
+		if v.err = d.room(c.req); v.err == nil {
+			v.decision, v.err = d.machine.Handle(view, c.req)
+		}
 		if v.err == nil && len(v.decision.Records) > 0 {
 			next, _, err := view.Next(view.Offset+1, v.decision.Records)
 			if err != nil {
@@ -274,6 +279,22 @@ func (d *Driver) batch(calls []call, img *metadata.Image, term uint64) (rest []c
 		d.answer(v, err)
 	}
 	return calls
+}
+
+// room refuses what clients ask for while the disk is full: a metadata log that
+// met a full disk would end the broker. What the broker itself needs is tried all
+// the same.
+func (d *Driver) room(req kmsg.Request) error {
+	if d.opts.Room == nil {
+		return nil
+	}
+	switch req.(type) {
+	case *kmsg.DeleteTopicsRequest, *kmsg.IncrementalAlterConfigsRequest, *kmsg.AlterConfigsRequest: // a shorter retention frees room
+		return d.opts.Room(true)
+	case *kmsg.CreateTopicsRequest, *kmsg.CreatePartitionsRequest, *kmsg.AllocateProducerIDsRequest:
+		return d.opts.Room(false)
+	}
+	return nil
 }
 
 // commit returns once the records are committed, applied and published.

@@ -307,3 +307,26 @@ func TestSnapshotAndRestore(t *testing.T) {
 		t.Fatal("a cut snapshot is taken")
 	}
 }
+
+// A full disk refuses what clients ask for, and nothing that the broker needs.
+func TestFullDiskRefusesChanges(t *testing.T) {
+	d, l := newDriver(t)
+	var least []bool
+	d.opts.Room = func(frees bool) error {
+		least = append(least, frees)
+		return kerr.KafkaStorageError
+	}
+	d.Start(l)
+	t.Cleanup(d.Close)
+	for _, req := range []kmsg.Request{kmsg.NewPtrCreateTopicsRequest(), kmsg.NewPtrCreatePartitionsRequest(), kmsg.NewPtrDeleteTopicsRequest(), kmsg.NewPtrIncrementalAlterConfigsRequest()} {
+		if got := <-ask(d, req); !errors.Is(got.err, kerr.KafkaStorageError) {
+			t.Errorf("%T: %v", req, got.err)
+		}
+	}
+	if fmt.Sprint(least) != "[false false true true]" {
+		t.Errorf("asked for room %v", least)
+	}
+	if got := <-ask(d, kmsg.NewPtrBrokerRegistrationRequest()); errors.Is(got.err, kerr.KafkaStorageError) {
+		t.Error(got.err)
+	}
+}

@@ -65,6 +65,9 @@ type inode struct {
 	// the changes in between.
 	data, kept []byte
 	pending    []dataOp
+	// reserved is how far the file has space of its own, as far as that is
+	// beyond data.
+	reserved int64
 }
 
 func newFolder() *inode {
@@ -207,6 +210,9 @@ func (m *Mem) OpenFile(name string, flag int, _ fs.FileMode) (File, error) {
 
 func (n *inode) change(op dataOp) {
 	n.data = op.apply(n.data)
+	if op.b == nil {
+		n.reserved = 0
+	}
 	n.pending = append(n.pending, op)
 }
 
@@ -439,12 +445,15 @@ func (m *Mem) Usage(string) (free, total uint64, err error) {
 
 func (m *Mem) usedLocked() uint64 { return m.root.used(map[*inode]bool{}) }
 
+// space is what the file takes of the capacity.
+func (n *inode) space() int64 { return max(int64(len(n.data)), n.reserved) }
+
 func (n *inode) used(seen map[*inode]bool) uint64 {
 	if seen[n] {
 		return 0
 	}
 	seen[n] = true
-	sum := uint64(len(n.data))
+	sum := uint64(n.space())
 	for _, child := range n.entries {
 		sum += child.used(seen)
 	}

@@ -274,4 +274,21 @@ func TestCapacity(t *testing.T) {
 	if free, _, _ := m.Usage("/"); free != 10 {
 		t.Fatalf("%d free after the removal", free)
 	}
+	h = write(t, m, "/g", "1")
+	if err := h.Preallocate(1, 7); err != nil {
+		t.Fatal(err)
+	}
+	write(t, m, "/h", "12")
+	if free, _, _ := m.Usage("/"); free != 0 {
+		t.Fatalf("%d free beside reserved space", free)
+	}
+	if _, err := h.WriteAt([]byte("2345678"), 1); err != nil {
+		t.Fatalf("write into reserved space: %v", err)
+	}
+	if err := h.Truncate(1); err != nil {
+		t.Fatal(err)
+	}
+	if free, _, _ := m.Usage("/"); free != 7 {
+		t.Fatalf("%d free after the truncation", free)
+	}
 }

@@ -123,7 +123,7 @@ func (f *memFile) roomLocked(off int64) int64 {
 	}
 	used := f.fs.usedLocked()
 	free := int64(f.fs.capacity - min(used, f.fs.capacity))
-	return max(int64(len(f.node.data))-off, 0) + free
+	return max(f.node.space()-off, 0) + free
 }
 
 func (f *memFile) Close() error {
@@ -181,7 +181,7 @@ func (f *memFile) Truncate(sizeBytes int64) error {
 	return nil
 }
 
-// Preallocate reserves nothing; a full file system refuses it.
+// Preallocate takes space of the capacity until the file is truncated.
 func (f *memFile) Preallocate(offset, lengthBytes int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -191,6 +191,7 @@ func (f *memFile) Preallocate(offset, lengthBytes int64) error {
 	if f.roomLocked(offset) < lengthBytes {
 		return pathError("preallocate", f.name, syscall.ENOSPC)
 	}
+	f.node.reserved = max(f.node.reserved, offset+lengthBytes)
 	return nil
 }
 

@@ -60,6 +60,11 @@ func (s *Segment) Append(batches []byte, infos []BatchInfo, intervalBytes, limit
 func (s *Segment) reserve(f vfs.File, size, end, limitBytes int64) error {
 	from := max(s.reserved, size)
 	to := max(end, min(end+min(size, reserveStep), limitBytes))
+	if s.env.Room != nil && to > end && !s.env.Room(to-end) {
+		// What is left is not for this segment alone.
+		s.reserved = end
+		return nil
+	}
 	err := f.Preallocate(from, to-from)
 	if err == nil {
 		s.reserved = to

@@ -16,6 +16,9 @@ type Env struct {
 	FS    vfs.FS
 	Files *Files
 	Maps  *Maps
+	// Room says whether bytes may be reserved ahead of the writer, and counts
+	// them; nil allows it always.
+	Room func(sizeBytes int64) bool
 }
 
 // NoTimestamp is the timestamp of an empty segment.

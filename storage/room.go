@@ -1,0 +1,94 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+const (
+	// roomEvery bounds how often a full disk is asked for its free space.
+	roomEvery = 10 * time.Millisecond
+	// backFrom is the part of the reserve that must be free above it before the
+	// log says that the disk has room again: on the edge it would say so all the
+	// time.
+	backFrom = 16
+	// What is not a record, such as a topic's creation, may use the reserve down
+	// to growFrom parts of it, and what frees room down to freeFrom.
+	growFrom, freeFrom = 4, 64
+)
+
+// hasRoom says that n more bytes leave the reserve free.
+func (s *Store) hasRoom(n int64) bool {
+	if s.room.Add(-n) >= 0 {
+		return true
+	}
+	// The count may be old, or space was freed: measure, but not for every
+	// refused append.
+	now, last := s.env.Clock.Now().UnixNano(), s.roomCheck.Load()
+	if now-last < int64(roomEvery) || !s.roomCheck.CompareAndSwap(last, now) {
+		return false
+	}
+	s.measureRoom()
+	return s.room.Load() >= 0
+}
+
+// roomAhead is hasRoom for bytes that a segment would only like to have.
+func (s *Store) roomAhead(n int64) bool {
+	if s.room.Add(-n) >= 0 {
+		return true
+	}
+	s.room.Add(n)
+	return false
+}
+
+func (s *Store) measureRoom() {
+	s.roomCheck.Store(s.env.Clock.Now().UnixNano())
+	free, err := s.free()
+	if err != nil {
+		s.env.Logger.Error("the free space is unknown", "dir", s.dir, "err", err)
+		return
+	}
+	s.room.Store(free - s.cfg.ReserveBytes)
+}
+
+func (s *Store) free() (int64, error) {
+	free, _, err := s.env.FS.Usage(s.dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return 1 << 62, nil
+	}
+	return int64(min(free, 1<<62)), err
+}
+
+// RoomToChange is nil while the disk has room for what is no record: metadata and
+// checkpoints, which must never meet a full disk. What frees room may use more of
+// the reserve.
+func (s *Store) RoomToChange(frees bool) error {
+	least := s.cfg.ReserveBytes / growFrom
+	if frees {
+		least = s.cfg.ReserveBytes / freeFrom
+	}
+	if free, err := s.free(); err == nil && free < least {
+		return protocol.Errorf(kerr.KafkaStorageError, "the disk is full: %d bytes are free in %s, at least %d are needed", free, s.dir, least)
+	}
+	return nil
+}
+
+func (s *Store) refuseFull() error {
+	s.metrics.refused.Inc()
+	if !s.full.Swap(true) {
+		s.env.Logger.Error("the disk is full: nothing is appended until there is room", "dir", s.dir, "reserveBytes", s.cfg.ReserveBytes)
+	}
+	return fmt.Errorf("%w: less than %d bytes are free in %s", ErrOffline, s.cfg.ReserveBytes, s.dir)
+}
+
+// tellRoom says once that the disk is no longer full.
+func (s *Store) tellRoom() {
+	if s.room.Load() > s.cfg.ReserveBytes/backFrom && s.full.Swap(false) {
+		s.env.Logger.Info("the disk has room again", "dir", s.dir)
+	}
+}

@@ -1,0 +1,114 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/protocol"
+)
+
+func TestDiskFull(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.ReserveBytes = 10_000
+	w.fs.SetCapacity(30_000)
+	w.mustOpen()
+	defer w.abandon()
+	l := w.log()
+	appends := 0
+	var err error
+	for err == nil && appends < 1000 {
+		_, err = l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)})
+		appends++
+	}
+	if !errors.Is(err, ErrOffline) || protocol.Code(err) != kerr.KafkaStorageError.Code {
+		t.Fatalf("after %d appends: %v", appends, err)
+	}
+	if free, _, _ := w.store.Usage(); free < 8_000 {
+		t.Fatalf("only %d bytes are left free", free)
+	}
+	if got := contents(t, l); len(got) != appends-1 {
+		t.Fatalf("%d of %d batches are read from a full disk", len(got), appends-1)
+	}
+	w.fs.SetCapacity(60_000)
+	w.clock.Advance(2 * time.Second)
+	if _, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)}); err != nil {
+		t.Fatalf("after room was made: %v", err)
+	}
+}
+
+// TestSpaceReservedAheadLeavesTheReserve has many partitions ask for blocks ahead
+// of their writers.
+func TestSpaceReservedAheadLeavesTheReserve(t *testing.T) {
+	const mib = 1 << 20
+	w := newWorld(t, 1)
+	w.cfg.ReserveBytes, w.cfg.FlushBehindBytes = 20*mib, -1
+	w.fs.SetCapacity(28 * mib)
+	w.mustOpen()
+	defer w.abandon()
+	cfg := testLogConfig()
+	cfg.SegmentBytes = 1 << 30
+	for p := range int32(4) {
+		l, err := w.store.OpenLog(TopicPartition{"ahead", p}, TopicID{4}, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			if _, err := l.Append(AppendRequest{Batches: makeBatch(1, strings.Repeat("x", 300<<10), 1, nil)}); err != nil && !errors.Is(err, ErrOffline) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if free, _, _ := w.store.Usage(); free < 20*mib {
+		t.Fatalf("%d bytes of the reserve are left", free)
+	}
+}
+
+// TestFullDiskIsSaidOnce fills the disk up to the reserve and beyond.
+func TestFullDiskIsSaidOnce(t *testing.T) {
+	w := newWorld(t, 1)
+	var log bytes.Buffer
+	w.logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.cfg.ReserveBytes = 10_000
+	w.fs.SetCapacity(11_000)
+	w.mustOpen()
+	defer w.abandon()
+	l := w.log()
+	for range 50 {
+		if _, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)}); err != nil && !errors.Is(err, ErrOffline) {
+			t.Fatal(err)
+		}
+	}
+	if err := w.store.RoomToChange(false); err != nil {
+		t.Fatalf("the reserve is there, but %v", err)
+	}
+	used := 11_000 - freeBytes(w)
+	for _, tc := range []struct {
+		free         uint64
+		grows, frees bool
+	}{{3000, true, true}, {2000, false, true}, {100, false, false}} {
+		w.fs.SetCapacity(used + tc.free)
+		if grows, frees := w.store.RoomToChange(false) == nil, w.store.RoomToChange(true) == nil; grows != tc.grows || frees != tc.frees {
+			t.Errorf("with %d bytes free: grows %t, frees %t", tc.free, grows, frees)
+		}
+	}
+	w.fs.SetCapacity(30_000)
+	w.clock.Advance(2 * time.Second)
+	w.settle()
+	if s := log.String(); strings.Count(s, "the disk is full") != 1 || strings.Count(s, "room again") != 1 {
+		t.Fatalf("log: %s", s)
+	}
+}
+
+func freeBytes(w *world) uint64 {
+	free, _, err := w.store.Usage()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return free
+}
