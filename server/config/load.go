@@ -29,6 +29,7 @@ func Load(in Input) (*Static, []string, error) {
 	env := fromEnv(in.Environ)
 	l.setAll(env)
 	l.setAll(in.Flags)
+	l.topicKeys()
 	l.deriveListeners(env)
 	l.parse()
 	l.static.listeners = l.checkAll()
@@ -80,6 +81,25 @@ func (l *loader) file(name string, text []byte) {
 func (l *loader) setAll(list []Setting) {
 	for _, s := range list {
 		l.static.set[s.Key] = s
+	}
+}
+
+// topicKeys takes a topic's key as the broker's key behind it: flush.messages=1
+// for the broker can only mean all topics. The broker's own key wins.
+func (l *loader) topicKeys() {
+	for _, key := range slices.Sorted(maps.Keys(l.static.set)) {
+		topic := Topic(key)
+		if topic == nil || topic.Broker == "" || Broker(key) != nil {
+			continue
+		}
+		s := l.static.set[key]
+		delete(l.static.set, key)
+		if own, both := l.static.set[topic.Broker]; both {
+			l.warn("%s is a topic's key and has no effect here, because %s is given", s.name(), own.name())
+			continue
+		}
+		l.warn("%s is a topic's key; it is taken as %s, for all topics", s.name(), topic.Broker)
+		l.static.set[topic.Broker] = Setting{Key: topic.Broker, Value: s.Value, Where: s.Where + ", as " + key}
 	}
 }
 
@@ -135,8 +155,6 @@ func (l *loader) unknown(s Setting) {
 		return
 	}
 	switch topic := Topic(s.Key); {
-	case topic != nil && topic.Broker != "":
-		l.warn("%s is a topic's key and has no effect here; for all topics set %s", s.name(), topic.Broker)
 	case topic != nil:
 		l.warn("%s is a topic's key and has no effect here; set it on a topic", s.name())
 	case removedKey(s.Key):

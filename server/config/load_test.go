@@ -267,7 +267,7 @@ func TestWarnings(t *testing.T) {
 		"log.retention.hrs=1":                "log.retention.hrs (f:1) is not a known key and has no effect; did you mean log.retention.ms?",
 		"advertised.listener=x":              "advertised.listener (f:1) is not a known key and has no effect; did you mean advertised.listeners?",
 		"my.own.thing=1":                     "my.own.thing (f:1) is not a known key and has no effect",
-		"retention.ms=1":                     "retention.ms (f:1) is a topic's key and has no effect here; for all topics set log.retention.ms",
+		"retention.ms=1":                     "retention.ms (f:1) is a topic's key; it is taken as log.retention.ms, for all topics",
 		"remote.storage.enable=1":            "remote.storage.enable (f:1) is a topic's key and has no effect here; set it on a topic",
 		"zookeeper.connect=a":                "zookeeper.connect (f:1) was a key of Kafka before 4.0 and has no effect",
 		"metric.reporters=a.B":               "metric.reporters=a.B (f:1) has no effect: Java classes can't be loaded; metrics are on the admin address under /metrics",
@@ -307,5 +307,31 @@ func TestNearest(t *testing.T) {
 	}
 	if d := editDistance("kitten", "sitting", 9); d != 3 {
 		t.Errorf("kitten to sitting counts %d", d)
+	}
+}
+
+// A topic's key that is given to the broker is the broker's key behind it, from
+// every source, and is refused like it.
+func TestTopicKeysOfTheBroker(t *testing.T) {
+	for _, in := range []Input{
+		{Flags: []Setting{{Key: "flush.messages", Value: "1", Where: "flag --set"}}},
+		{Environ: []string{"KAFKA_FLUSH_MESSAGES=1"}},
+		{File: "f", FileText: []byte("flush.messages=1")},
+	} {
+		static, warnings := load(t, in)
+		if got := LogFlushIntervalMessages.Get(static.Snapshot()); got != 1 || len(warnings) != 1 {
+			t.Errorf("%+v: flushes after %d, warnings %q", in, got, warnings)
+		}
+	}
+	static, warnings := load(t, Input{
+		Flags: []Setting{{Key: "retention.ms", Value: "1"}}, Environ: []string{"KAFKA_LOG_RETENTION_MS=2"},
+	})
+	want := "retention.ms is a topic's key and has no effect here, because log.retention.ms (environment variable KAFKA_LOG_RETENTION_MS) is given"
+	if got := LogRetentionMs.Get(static.Snapshot()); got != 2 || !slices.Equal(warnings, []string{want}) {
+		t.Errorf("the broker's own key does not win: %d, %q", got, warnings)
+	}
+	_, _, err := Load(Input{Flags: []Setting{{Key: "flush.messages", Value: "0", Where: "flag --set"}}})
+	if err == nil || !strings.Contains(err.Error(), "log.flush.interval.messages=0 (flag --set, as flush.messages): want ") {
+		t.Errorf("refused with %v", err)
 	}
 }
