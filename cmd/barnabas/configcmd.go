@@ -138,11 +138,6 @@ func configSet(c *cli.Context) error {
 	if c.IsSet("topic") && c.IsSet("node") {
 		return usagef("config set: --topic or --node, not both")
 	}
-	for _, a := range c.Args().Slice() {
-		if strings.HasPrefix(a, "-") {
-			return usagef("config set: put the flag %s before the settings", a)
-		}
-	}
 	set, err := keyValues(c.Args().Slice())
 	if err != nil {
 		return err

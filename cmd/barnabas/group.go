@@ -21,7 +21,7 @@ func groupCommand() *cli.Command {
 				Name: "reset", Usage: "move a stopped group's offsets", ArgsUsage: "GROUP", Action: groupReset,
 				Description: "Without --execute it shows what would change.",
 				Flags: clientFlags(
-					&cli.StringFlag{Name: "to", Usage: "start, end, an `OFFSET`, +N or -N from the committed offset, or @TIME", Required: true},
+					&cli.StringFlag{Name: "to", Usage: "start, end, an `OFFSET`, +N or -N from the committed offset, or @TIME"},
 					&cli.StringSliceFlag{Name: "topic", Aliases: []string{"t"}, Usage: "only `TOPIC`, or TOPIC:PARTITION; may be repeated; default all the group has committed"},
 					&cli.BoolFlag{Name: "execute", Usage: "commit the new offsets"},
 				),

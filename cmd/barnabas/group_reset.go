@@ -27,6 +27,9 @@ func groupReset(c *cli.Context) error {
 	if len(groups) != 1 {
 		return usagef("group reset: one group at a time")
 	}
+	if c.String("to") == "" {
+		return usagef("group reset: say where to with --to: start, end, an offset, +N, -N or @TIME")
+	}
 	target, err := parseTarget(c.String("to"))
 	if err != nil {
 		return err

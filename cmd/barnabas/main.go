@@ -15,7 +15,8 @@ func main() { os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
 
 // run is the whole program: it answers with the process's exit code.
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
-	err := newApp(in, out, errOut).Run(args)
+	app := newApp(in, out, errOut)
+	err := app.Run(arrange(app, args))
 	if err != nil {
 		fmt.Fprintf(errOut, "barnabas: %v\n", err)
 	}
@@ -82,12 +83,23 @@ func usageProblem(c *cli.Context, err error, _ bool) error {
 	}
 	text := err.Error()
 	if unknown, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		text = fmt.Sprintf("there is no flag -%s", unknown)
-		if near := config.Nearest(strings.TrimLeft(unknown, "-"), flagNames(c)); near != "" {
-			text += fmt.Sprintf("; did you mean --%s?", near)
+		unknown = strings.TrimLeft(unknown, "-")
+		text = "there is no flag " + dashed(unknown)
+		if near := config.Nearest(unknown, flagNames(c)); near != "" && len(unknown) > 1 {
+			text += fmt.Sprintf("; did you mean %s?", dashed(near))
+		} else {
+			text += "; after -- everything is an argument"
 		}
 	}
 	return usagef("%s\n`%s --help` lists what there is", text, name)
+}
+
+// dashed is a flag as people write it.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 func flagNames(c *cli.Context) []string {
@@ -97,7 +109,11 @@ func flagNames(c *cli.Context) []string {
 	}
 	var all []string
 	for _, f := range flags {
-		all = append(all, f.Names()...)
+		for _, name := range f.Names() {
+			if len(name) > 1 { // a letter is near to every other one
+				all = append(all, name)
+			}
+		}
 	}
 	return all
 }

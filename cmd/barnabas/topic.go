@@ -53,11 +53,6 @@ func names(c *cli.Context, noun string) ([]string, error) {
 	if c.NArg() == 0 {
 		return nil, usagef("%s: name at least one %s", c.Command.FullName(), noun)
 	}
-	for _, a := range c.Args().Slice() {
-		if strings.HasPrefix(a, "-") {
-			return nil, usagef("%s: put the flag %s before the %s", c.Command.FullName(), a, noun)
-		}
-	}
 	return c.Args().Slice(), nil
 }
 
