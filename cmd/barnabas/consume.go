@@ -64,7 +64,7 @@ func consume(c *cli.Context) error {
 	}
 	p := &printer{w: bufio.NewWriter(c.App.Writer), json: js, keys: c.Bool("keys"), offsets: c.Bool("offsets"), headers: c.Bool("headers"), limit: c.Int("count")}
 	if c.Bool("exit-at-end") {
-		if p.ends, err = endsNow(ctx, client, topics); err != nil {
+		if p.ends, err = endsNow(ctx, client, topics, c.String("from")); err != nil {
 			return err
 		}
 	}
@@ -77,6 +77,9 @@ func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
 		return nil, err
 	}
 	opts := []kgo.Opt{kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(from), kgo.FetchMaxWait(500 * time.Millisecond)}
+	if c.Bool("exit-at-end") {
+		opts = append(opts, kgo.KeepControlRecords()) // the last offset may be one's
+	}
 	if g := c.String("group"); g != "" {
 		if c.Bool("exit-at-end") {
 			return nil, usagef("consume: --exit-at-end reads every partition and so cannot go with --group; use --count or --timeout")
@@ -135,37 +138,14 @@ func requireTopics(ctx context.Context, client *kgo.Client, topics []string) err
 	return failures("consume", failed)
 }
 
-// endsNow are the offsets that --exit-at-end has to reach, only of partitions
-// that hold something.
-func endsNow(ctx context.Context, client *kgo.Client, topics []string) (map[string]map[int32]int64, error) {
-	adm := kadm.NewClient(client)
-	starts, err := adm.ListStartOffsets(ctx, topics...)
-	if err != nil {
-		return nil, fmt.Errorf("consume: list start offsets: %w", err)
-	}
-	ends, err := adm.ListEndOffsets(ctx, topics...)
-	if err != nil {
-		return nil, fmt.Errorf("consume: list end offsets: %w", err)
-	}
-	out := map[string]map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		start, ok := starts.Lookup(o.Topic, o.Partition)
-		if o.Err != nil || !ok || o.Offset <= start.Offset {
-			return
-		}
-		if out[o.Topic] == nil {
-			out[o.Topic] = map[int32]int64{}
-		}
-		out[o.Topic][o.Partition] = o.Offset
-	})
-	return out, nil
-}
-
 func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, group bool) error {
 	for !p.done() {
-		fetches := client.PollFetches(ctx)
+		fetches, err := poll(ctx, client, p)
 		if ctx.Err() != nil {
 			break
+		}
+		if err != nil {
+			return err
 		}
 		if err := fetchError(fetches); err != nil {
 			return err
@@ -213,7 +193,7 @@ type printer struct {
 	json, keys, offsets, headers bool
 	limit, printed               int
 	// ends, when not nil, are the offsets still to reach.
-	ends map[string]map[int32]int64
+	ends endOffsets
 }
 
 func (p *printer) done() bool {
@@ -221,13 +201,11 @@ func (p *printer) done() bool {
 }
 
 func (p *printer) print(r *kgo.Record) error {
-	p.printed++
-	if end, ok := p.ends[r.Topic][r.Partition]; ok && r.Offset+1 >= end {
-		delete(p.ends[r.Topic], r.Partition)
-		if len(p.ends[r.Topic]) == 0 {
-			delete(p.ends, r.Topic)
-		}
+	p.ends.reached(r.Topic, r.Partition, r.Offset+1)
+	if r.Attrs.IsControl() {
+		return nil
 	}
+	p.printed++
 	if p.json {
 		return p.printJSON(r)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/urfave/cli/v2"
@@ -57,9 +58,12 @@ func produce(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
-	ctx, stop := untilInterrupted(c.Context)
+	interrupted, stop := untilInterrupted(c.Context)
 	defer stop()
-	s := &sender{ctx: ctx, client: client, headers: headers, partition: int32(c.Int("partition")), separator: c.String("key-separator")}
+	ctx, cancel := context.WithCancel(c.Context)
+	defer cancel()
+	context.AfterFunc(interrupted, func() { time.AfterFunc(stopTimeout, cancel) })
+	s := &sender{ctx: ctx, interrupted: interrupted.Done(), client: client, headers: headers, partition: int32(c.Int("partition")), separator: c.String("key-separator")}
 	if c.IsSet("key") {
 		s.key = []byte(c.String("key"))
 	}
@@ -109,7 +113,10 @@ func recordHeaders(list []string) ([]kgo.RecordHeader, error) {
 
 // sender turns lines into records and remembers the first failure.
 type sender struct {
-	ctx       context.Context
+	ctx context.Context
+	// interrupted ends the input; what was read is still sent.
+	interrupted <-chan struct{}
+
 	client    *kgo.Client
 	key       []byte
 	headers   []kgo.RecordHeader
@@ -141,15 +148,57 @@ func (s *sender) sendLines(c *cli.Context, in io.Reader) error {
 	if f, ok := in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintln(c.App.ErrWriter, "Each line is a record; Ctrl-D ends.")
 	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
-	for lines.Scan() && s.ctx.Err() == nil && s.failed.Load() == nil {
-		s.sendLine(lines.Text())
+	lines, end := readLines(in)
+	defer close(end)
+	for s.failed.Load() == nil {
+		select {
+		case <-s.interrupted:
+			return nil
+		case l := <-lines:
+			if l.err != nil || l.last {
+				return l.err
+			}
+			s.sendLine(l.text)
+		}
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("read standard input: a line is longer than %s", sizeText(maxLineBytes))
-	}
-	return lines.Err()
+	return nil
+}
+
+// inputLine is one line of standard input, or its end.
+type inputLine struct {
+	text string
+	last bool
+	err  error
+}
+
+// readLines reads in a goroutine, because nothing ends a read from a terminal
+// when the user interrupts. It ends with the input or, after end is closed, with
+// the line that it is reading.
+func readLines(in io.Reader) (lines <-chan inputLine, end chan<- struct{}) {
+	out, done := make(chan inputLine), make(chan struct{})
+	go func() {
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
+		put := func(l inputLine) bool {
+			select {
+			case out <- l:
+				return true
+			case <-done:
+				return false
+			}
+		}
+		for scanner.Scan() {
+			if !put(inputLine{text: scanner.Text()}) {
+				return
+			}
+		}
+		err := scanner.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("read standard input: a line is longer than %s", sizeText(maxLineBytes))
+		}
+		put(inputLine{last: true, err: err})
+	}()
+	return out, done
 }
 
 func (s *sender) sendLine(line string) {
@@ -175,7 +224,7 @@ func (s *sender) send(r *kgo.Record) {
 
 // finish waits for the acknowledgements and says how many records were sent.
 func (s *sender) finish(c *cli.Context, topic string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), commandTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, commandTimeout)
 	defer cancel()
 	flushErr := s.client.Flush(ctx)
 	result := map[string]any{"topic": topic, "records": s.sent.Load()}

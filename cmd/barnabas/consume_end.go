@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// idlePoll is how long --exit-at-end waits for records before it looks whether
+// what it waits for was deleted meanwhile.
+const idlePoll = 2 * time.Second
+
+// endOffsets are the offsets that --exit-at-end has still to reach, by topic and
+// partition; nil without it.
+type endOffsets map[string]map[int32]int64
+
+func (e endOffsets) add(topic string, partition int32, end int64) {
+	if e[topic] == nil {
+		e[topic] = map[int32]int64{}
+	}
+	e[topic][partition] = end
+}
+
+// reached says that everything below next is read or gone.
+func (e endOffsets) reached(topic string, partition int32, next int64) {
+	if end, ok := e[topic][partition]; !ok || next < end {
+		return
+	}
+	delete(e[topic], partition)
+	if len(e[topic]) == 0 {
+		delete(e, topic)
+	}
+}
+
+// endsNow are the ends of the partitions that hold something at or after from.
+func endsNow(ctx context.Context, client *kgo.Client, topics []string, from string) (endOffsets, error) {
+	adm := kadm.NewClient(client)
+	begin, err := beginnings(ctx, adm, topics, from)
+	if err != nil {
+		return nil, fmt.Errorf("consume: list start offsets: %w", err)
+	}
+	ends, err := adm.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("consume: list end offsets: %w", err)
+	}
+	out := endOffsets{}
+	ends.Each(func(o kadm.ListedOffset) {
+		first, ok := begin.Lookup(o.Topic, o.Partition)
+		if o.Err == nil && first.Err == nil && ok && first.Offset < o.Offset {
+			out.add(o.Topic, o.Partition, o.Offset)
+		}
+	})
+	return out, nil
+}
+
+// beginnings is where each partition is read from.
+func beginnings(ctx context.Context, adm *kadm.Client, topics []string, from string) (kadm.ListedOffsets, error) {
+	switch {
+	case from == "end":
+		return adm.ListEndOffsets(ctx, topics...)
+	case from[0] == '@':
+		ms, err := parseTimeMs(from[1:])
+		if err != nil {
+			return nil, err
+		}
+		return adm.ListOffsetsAfterMilli(ctx, ms, topics...)
+	}
+	starts, err := adm.ListStartOffsets(ctx, topics...)
+	if n, isOffset := strconv.ParseInt(from, 10, 64); isOffset == nil {
+		for _, partitions := range starts {
+			for p, o := range partitions {
+				o.Offset = max(o.Offset, n)
+				partitions[p] = o
+			}
+		}
+	}
+	return starts, err
+}
+
+// poll waits for records. When none come and an end is still to be reached, the
+// records before it may have been deleted: then nothing is left to wait for.
+func poll(ctx context.Context, client *kgo.Client, p *printer) (kgo.Fetches, error) {
+	if p.ends == nil {
+		return client.PollFetches(ctx), nil
+	}
+	short, cancel := context.WithTimeout(ctx, idlePoll)
+	defer cancel()
+	fetches := client.PollFetches(short)
+	if !errors.Is(short.Err(), context.DeadlineExceeded) || ctx.Err() != nil {
+		return fetches, nil
+	}
+	starts, err := kadm.NewClient(client).ListStartOffsets(ctx, sortedKeys(p.ends)...)
+	if err != nil {
+		return nil, fmt.Errorf("consume: list start offsets: %w", err)
+	}
+	starts.Each(func(o kadm.ListedOffset) {
+		if o.Err == nil {
+			p.ends.reached(o.Topic, o.Partition, o.Offset)
+		}
+	})
+	return fetches, nil
+}
