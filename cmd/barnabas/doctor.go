@@ -10,13 +10,16 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/urfave/cli/v2"
+
+	"github.com/barnabas-mq/barnabas/server/config"
 )
 
 func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "say in words what is wrong with a running or would-be broker", Action: doctor,
-		Description: "A broker that answers at --broker is asked. If none does, what a start with these flags, environment\n" +
-			"and --config would meet is checked: settings, ports, data folder, disk, limits. Nothing is changed.\n" +
+		Description: "A broker that answers at --broker is asked. If none does, or anything of a start is given, what a start\n" +
+			"with these flags, environment and --config would meet is checked: settings, ports, data folder, disk,\n" +
+			"limits. Nothing is changed.\n" +
 			"Exit code 1 when something is wrong.",
 		Flags: append(clientFlags(), serveFlags()...),
 	}
@@ -93,14 +96,34 @@ func doctor(c *cli.Context) error {
 	case err == nil:
 		defer client.Close()
 		e.running(c.Context, client)
+		if !startGiven(c, os.Environ()) {
+			return e.report(c)
+		}
+		e.note("start", "", "a start with what is given would meet this:")
 	case c.IsSet("broker"):
 		e.bad("broker", "start it with `barnabas serve`, or correct the address", "nothing answers at %s: %v", c.String("broker"), rootCause(err))
+		e.note("start", "", "a start would meet this:")
 	default:
 		e.note("broker", "", "none runs at %s; a start would meet this:", c.String("broker"))
-		if err := e.wouldBe(c, os.Environ()); err != nil {
-			return err
+	}
+	if err := e.wouldBe(c, os.Environ()); err != nil {
+		return err
+	}
+	return e.report(c)
+}
+
+// startGiven says whether anything of a start was given.
+func startGiven(c *cli.Context, environ []string) bool {
+	for _, f := range serveFlags() {
+		if c.IsSet(f.Names()[0]) {
+			return true
 		}
 	}
+	return config.AnyEnv(environ)
+}
+
+// report prints the findings; the error says how many are bad.
+func (e *examination) report(c *cli.Context) error {
 	if err := show(c, e.findings, e.print); err != nil {
 		return err
 	}

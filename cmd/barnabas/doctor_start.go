@@ -20,13 +20,14 @@ const fewFiles = 4096
 
 // wouldBe examines what a start would meet. The error is a wrong call.
 func (e *examination) wouldBe(c *cli.Context, environ []string) error {
-	static, warnings, err := loadConfig(c, environ)
+	in, fileErr, err := configInput(c, environ)
 	if err != nil {
 		return err
 	}
-	e.ok("settings", "they can be used")
-	for _, w := range warnings {
-		e.note("settings", "", "%s", w)
+	e.openFiles()
+	static := e.settings(in, fileErr)
+	if static == nil {
+		return nil
 	}
 	snap := static.Snapshot()
 	for _, l := range static.Listeners() {
@@ -36,9 +37,32 @@ func (e *examination) wouldBe(c *cli.Context, environ []string) error {
 	if admin := config.AdminListener.Get(snap); admin != "off" {
 		e.port("admin port", admin, "--admin")
 	}
-	e.folder(snap)
-	e.openFiles()
+	if !c.Bool("ephemeral") {
+		e.folder(snap)
+	}
 	return nil
+}
+
+// settings looks at the settings and answers with those that can be used.
+func (e *examination) settings(in config.Input, fileErr error) *config.Static {
+	if fileErr != nil {
+		e.bad("settings", "name a file with --config, or leave it out", "--config: %v", fileErr)
+	}
+	static, warnings, err := config.Load(in)
+	for _, w := range warnings {
+		e.note("settings", "", "%s", w)
+	}
+	var refusal *config.Refusal
+	if !errors.As(err, &refusal) {
+		if fileErr == nil {
+			e.ok("settings", "they can be used")
+		}
+		return static
+	}
+	for _, p := range refusal.Problems {
+		e.bad("settings", "correct it; a start is refused", "%s", p)
+	}
+	return config.Sound(in)
 }
 
 func (e *examination) port(check, address, flag string) {
@@ -79,13 +103,53 @@ func (e *examination) folder(snap *config.Snapshot) {
 		e.bad("data folder", "", "%v", err)
 		return
 	case !founded:
-		e.ok("data folder", "%s will be made at the first start", dir)
+		if at, ok := e.writable(dir); ok {
+			e.ok("data folder", "%s will be made at the first start", dir)
+			e.room(fsys, at, snap)
+		}
+		return
 	case e.held(fsys, dir):
 		return
 	default:
 		e.ok("data folder", "%s belongs to node %d of cluster %s", dir, ident.NodeID, ident.ClusterID)
 	}
-	e.room(fsys, dir, snap)
+	if at, ok := e.writable(dir); ok {
+		e.room(fsys, at, snap)
+	}
+}
+
+// writable tries in the nearest folder that exists what a start would do there.
+func (e *examination) writable(dir string) (at string, ok bool) {
+	at = dir
+	info, err := os.Stat(at)
+	for err != nil && at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+		info, err = os.Stat(at)
+	}
+	const advice = "give this user the right to write there, or choose another folder with --data"
+	switch {
+	case err != nil:
+		e.bad("data folder", advice, "%s cannot be looked at: %v", at, err)
+		return at, false
+	case !info.IsDir():
+		e.bad("data folder", "choose another folder with --data", "%s is a file", at)
+		return at, false
+	case at == dir:
+		if f, err := os.CreateTemp(at, ".doctor-"); err != nil {
+			e.bad("data folder", advice, "nothing can be written in %s: %v", at, rootCause(err))
+			return at, false
+		} else {
+			_ = errors.Join(f.Close(), os.Remove(f.Name())) // an empty file is nothing to speak of
+		}
+	default:
+		made, err := os.MkdirTemp(at, ".doctor-")
+		if err != nil {
+			e.bad("data folder", advice, "%s cannot be made: no folder can be made in %s", dir, at)
+			return at, false
+		}
+		_ = os.Remove(made)
+	}
+	return at, true
 }
 
 // held says whether another process has the folder.
@@ -107,15 +171,8 @@ func (e *examination) held(fsys vfs.FS, dir string) bool {
 	return false
 }
 
-// room looks at the nearest folder that exists.
-func (e *examination) room(fsys vfs.FS, dir string, snap *config.Snapshot) {
-	at := dir
-	for {
-		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
-			break
-		}
-		at = filepath.Dir(at)
-	}
+// room looks at the free space at a folder that exists.
+func (e *examination) room(fsys vfs.FS, at string, snap *config.Snapshot) {
 	free, _, err := fsys.Usage(at)
 	if err != nil {
 		e.note("disk", "", "the free space at %s is unknown: %v", at, err)

@@ -72,7 +72,7 @@ func serve(c *cli.Context) error {
 		Metrics: telemetry.NewRegistry(), Version: version,
 	}, static)
 	if err != nil {
-		return startFailure(err)
+		return startFailure(err, snap.DataDir())
 	}
 	b := bannerOf(node, static, c.Bool("ephemeral"), time.Since(started))
 	if format == telemetry.FormatJSON {
@@ -160,9 +160,11 @@ type bannerLines struct{ w io.Writer }
 func (p bannerLines) line(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }
 
 // startFailure says what to do about the failures that people meet most.
-func startFailure(err error) error {
+func startFailure(err error, data string) error {
 	text := "the broker does not start: %w"
 	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return fmt.Errorf("the broker does not start: the data folder %s is in use by another broker; stop that one, or choose another folder with --data", data)
 	case errors.Is(err, syscall.EADDRINUSE):
 		text += "\nAnother program listens there. --port and --admin take other addresses; `barnabas doctor` says more"
 	case errors.Is(err, os.ErrPermission):

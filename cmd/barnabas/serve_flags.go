@@ -71,21 +71,34 @@ const maxConfigFileBytes = 1 << 20
 // loadConfig merges flags, environment and file. A refusal is a usageError that
 // lists every problem.
 func loadConfig(c *cli.Context, environ []string, extra ...config.Setting) (*config.Static, []string, error) {
-	list, err := settings(c)
+	in, fileErr, err := configInput(c, environ, extra...)
 	if err != nil {
 		return nil, nil, err
 	}
-	in := config.Input{Flags: append(list, extra...), Environ: environ, File: c.String("config")}
-	if in.File != "" {
-		if in.FileText, err = readConfigFile(in.File); err != nil {
-			return nil, nil, usagef("--config: %w", err)
-		}
+	if fileErr != nil {
+		return nil, nil, usagef("--config: %w", fileErr)
 	}
 	static, warnings, err := config.Load(in)
 	if err != nil {
 		return nil, warnings, usagef("these settings can't be used:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	return static, warnings, nil
+}
+
+// configInput collects what a start is configured with. With fileErr the file is
+// left out; err is a wrong call.
+func configInput(c *cli.Context, environ []string, extra ...config.Setting) (in config.Input, fileErr, err error) {
+	list, err := settings(c)
+	if err != nil {
+		return config.Input{}, nil, err
+	}
+	in = config.Input{Flags: append(list, extra...), Environ: environ}
+	if name := c.String("config"); name != "" {
+		if in.FileText, fileErr = readConfigFile(name); fileErr == nil {
+			in.File = name
+		}
+	}
+	return in, fileErr, nil
 }
 
 func readConfigFile(name string) ([]byte, error) {

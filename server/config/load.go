@@ -24,20 +24,50 @@ type Input struct {
 // Load merges flags over environment over file and checks the whole. Warnings
 // are sentences for the log. The error is a *Refusal.
 func Load(in Input) (*Static, []string, error) {
-	l := &loader{static: Defaults()}
-	l.file(in.File, in.FileText)
-	env := fromEnv(in.Environ)
-	l.setAll(env)
-	l.setAll(in.Flags)
-	l.topicKeys()
-	l.deriveListeners(env)
-	l.parse()
-	l.static.listeners = l.checkAll()
+	l := loadAll(in, nil)
 	if len(l.problems) > 0 {
 		slices.SortStableFunc(l.problems, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 		return nil, l.warnings, &Refusal{Problems: l.problems}
 	}
 	return l.static, l.warnings, nil
+}
+
+// Sound is what a start would use if every setting that Load refuses were left
+// out, for those who look at the rest as well; nil when that does not work.
+func Sound(in Input) *Static {
+	without := map[string]bool{}
+	for {
+		l := loadAll(in, without)
+		if len(l.problems) == 0 {
+			return l.static
+		}
+		before := len(without)
+		for _, p := range l.problems {
+			without[p.Key] = true
+		}
+		if len(without) == before {
+			return nil
+		}
+	}
+}
+
+// AnyEnv says whether the environment sets anything.
+func AnyEnv(environ []string) bool { return len(fromEnv(environ)) > 0 }
+
+func loadAll(in Input, without map[string]bool) *loader {
+	l := &loader{static: Defaults()}
+	if !without["config"] { // the name of the file itself
+		l.file(in.File, in.FileText)
+	}
+	env := fromEnv(in.Environ)
+	l.setAll(env)
+	l.setAll(in.Flags)
+	l.topicKeys()
+	maps.DeleteFunc(l.static.set, func(key string, _ Setting) bool { return without[key] })
+	l.deriveListeners(env)
+	l.parse()
+	l.static.listeners = l.checkAll()
+	return l
 }
 
 // loader collects what Load finds.

@@ -335,3 +335,12 @@ func TestTopicKeysOfTheBroker(t *testing.T) {
 		t.Errorf("refused with %v", err)
 	}
 }
+
+func TestSound(t *testing.T) {
+	static := Sound(Input{Flags: []Setting{
+		{Key: "num.partitions", Value: "none"}, {Key: "listeners", Value: "SSL://:1"}, {Key: "log.dirs", Value: "here"},
+	}, Environ: []string{"KAFKA_FETCH_MAX_BYTES=1"}, File: "f", FileText: []byte("a=\\uXX")})
+	if static == nil || static.Snapshot().DataDir() != "here" || NumPartitions.Get(static.Snapshot()) != 1 {
+		t.Errorf("what is left: %+v", static)
+	}
+}
