@@ -111,7 +111,7 @@ func read(fsys vfs.FS, dir string) (Identity, error) {
 	switch {
 	case meta.Version > metaVersion:
 		return Identity{}, fmt.Errorf("%s has version %d, which only a newer version of Barnabas reads", metaFile, meta.Version)
-	case meta.Version < metaVersion:
+	case meta.Version < metaVersion && meta.NodeID >= 0:
 		return Identity{}, fmt.Errorf("%s has version %d, from a Kafka that still used ZooKeeper", metaFile, meta.Version)
 	case meta.ClusterID == "" || meta.NodeID < 0:
 		return Identity{}, fmt.Errorf("%s lacks cluster.id or node.id", metaFile)

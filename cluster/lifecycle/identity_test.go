@@ -62,6 +62,7 @@ func TestRefusedUntouched(t *testing.T) {
 		{"ZooKeeper", map[string]string{"meta.properties": "version=0\nbroker.id=1\ncluster.id=abc\n"}, Wanted{}, "ZooKeeper"},
 		{"Apache Kafka", map[string]string{"meta.properties": ours, "__cluster_metadata-0/x": ""}, Wanted{}, "Apache Kafka"},
 		{"no cluster", map[string]string{"meta.properties": "version=1\nnode.id=1\n"}, Wanted{}, "lacks cluster.id"},
+		{"empty", map[string]string{"meta.properties": ""}, Wanted{}, "lacks cluster.id"},
 		{"no directory", map[string]string{"meta.properties": "version=1\nnode.id=1\ncluster.id=abc\n"}, Wanted{}, "directory.id"},
 		{"reserved directory", map[string]string{"meta.properties": strings.Replace(ours, "AAAAAAAAQACAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAQ", 1)}, Wanted{}, "reserved"},
 		{"garbage", map[string]string{"meta.properties": "what is this\n"}, Wanted{}, "meta.properties"},

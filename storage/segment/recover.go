@@ -134,9 +134,6 @@ func (s *Segment) rebuild(f vfs.File, start, size int64, o RecoverOptions) (Reco
 	s.sinceIndex = 0 // the batch at start has its entry already
 	for sc.Next() {
 		h := sc.Header()
-		if !s.CanHold(h.LastOffset()) {
-			return Recovery{}, &CorruptError{Path: s.ref.path, Position: h.Position, BaseOffset: h.BaseOffset(), Reason: "the offset is out of the segment's range"}
-		}
 		if o.Each != nil {
 			o.Each(h)
 		}

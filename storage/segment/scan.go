@@ -1,10 +1,12 @@
 package segment
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 )
@@ -22,8 +24,9 @@ func (e *CorruptError) Error() string {
 }
 
 const (
-	// crcFrom is where the checksummed part of a batch starts.
-	crcFrom = 21
+	// crcFrom is where the checksummed part of a batch starts, oldCRCFrom that of
+	// a message of format v0 or v1, behind its checksum.
+	crcFrom, oldCRCFrom = 21, 16
 	// A scan of headers reads headerWindow at once, and up to scanWindow once it
 	// turns out that it goes on over small batches. A scan that checks batches
 	// reads crcWindow.
@@ -49,6 +52,7 @@ type Scanner struct {
 	pos  int64 // of the next batch
 	end  int64
 	crc  bool
+	base int64 // of the segment
 	last int64 // the last offset seen, for messages and the order check
 
 	buf     []byte
@@ -63,7 +67,7 @@ type Scanner struct {
 // NewScanner reads batches from position up to end, the size of the file or
 // less. With crc, the checksum of each batch is verified.
 func NewScanner(r io.ReaderAt, path string, position, end, baseOffset int64, crc bool) *Scanner {
-	s := &Scanner{r: r, path: path, pos: position, end: end, crc: crc, last: baseOffset - 1, window: headerWindow}
+	s := &Scanner{r: r, path: path, pos: position, end: end, crc: crc, base: baseOffset, last: baseOffset - 1, window: headerWindow}
 	if crc {
 		s.window = crcWindow
 	}
@@ -116,7 +120,7 @@ func (s *Scanner) header() (batch.View, int64, error) {
 		return nil, 0, err
 	}
 	size, err := batch.PeekSize(b)
-	if errors.Is(err, batch.ErrOldMagic) {
+	if errors.Is(err, batch.ErrOldMagic) && s.oldMessage() {
 		return nil, 0, fmt.Errorf("%s at byte %d: %w", s.path, s.pos, err)
 	}
 	if err != nil {
@@ -133,7 +137,27 @@ func (s *Scanner) header() (batch.View, int64, error) {
 	if v.BaseOffset() <= s.last {
 		return nil, 0, s.corrupt("base offset %d follows offset %d", v.BaseOffset(), s.last)
 	}
+	// The checksum does not cover the base offset.
+	if v.BaseOffset()-s.base > math.MaxInt32-int64(v.LastOffsetDelta()) {
+		return nil, 0, s.corrupt("base offset %d is out of the segment's range", v.BaseOffset())
+	}
 	return v, int64(size), nil
+}
+
+// oldMessage says that a whole message of format v0 or v1 is at the position,
+// and not a batch with a damaged magic byte.
+func (s *Scanner) oldMessage() bool {
+	head, err := s.bytes(s.pos, batch.HeaderSize)
+	if err != nil {
+		return false
+	}
+	want, size := binary.BigEndian.Uint32(head[oldCRCFrom-4:]), int64(binary.BigEndian.Uint32(head[8:]))
+	end := s.pos + batch.LogOverhead + size
+	if end > s.end {
+		return false
+	}
+	sum, err := s.sum(crc32.IEEETable, s.pos+oldCRCFrom, end)
+	return err == nil && sum == want
 }
 
 // bytes returns n bytes at position off through the window.
@@ -162,21 +186,28 @@ func (s *Scanner) bytes(off int64, n int) ([]byte, error) {
 // verify computes the checksum, in pieces when the batch is larger than the
 // window.
 func (s *Scanner) verify(v batch.View, size int64) error {
-	var sum uint32
-	for off := s.pos + crcFrom; off < s.pos+size; {
-		n := s.pos + size - off
-		if have := s.bufPos + int64(s.bufLen) - off; have > 0 && off >= s.bufPos {
-			n = min(n, have)
-		}
-		b, err := s.bytes(off, int(min(n, crcWindow)))
-		if err != nil {
-			return err
-		}
-		sum = crc32.Update(sum, castagnoli, b)
-		off += int64(len(b))
+	sum, err := s.sum(castagnoli, s.pos+crcFrom, s.pos+size)
+	if err != nil {
+		return err
 	}
 	if sum != v.CRC() {
 		return s.corrupt("checksum %08x, computed %08x", v.CRC(), sum)
 	}
 	return nil
+}
+
+func (s *Scanner) sum(table *crc32.Table, from, to int64) (sum uint32, err error) {
+	for off := from; off < to; {
+		n := to - off
+		if have := s.bufPos + int64(s.bufLen) - off; have > 0 && off >= s.bufPos {
+			n = min(n, have)
+		}
+		b, err := s.bytes(off, int(min(n, crcWindow)))
+		if err != nil {
+			return 0, err
+		}
+		sum = crc32.Update(sum, table, b)
+		off += int64(len(b))
+	}
+	return sum, nil
 }

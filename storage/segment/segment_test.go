@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -329,7 +330,8 @@ func TestRecoverCutsEveryTornTail(t *testing.T) {
 }
 
 // TestRecoverFindsEveryFlippedByte changes one byte at a time outside of what
-// the checksum does not cover, the leader epoch.
+// the checksum does not cover: the leader epoch, and the base offset as long as
+// the segment could hold it.
 func TestRecoverFindsEveryFlippedByte(t *testing.T) {
 	fs := vfs.NewMem()
 	s := create(t, newEnv(fs), "/", 0)
@@ -341,14 +343,18 @@ func TestRecoverFindsEveryFlippedByte(t *testing.T) {
 	}
 	defer s.ref.Release()
 	for i := range int64(len(all[1])) {
-		if i >= 12 && i < 16 || i < 8 {
+		if i >= 12 && i < 16 || i > 0 && i < 8 {
 			continue
 		}
 		b := []byte{0}
 		if _, err := f.ReadAt(b, second+i); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.WriteAt([]byte{b[0] ^ 0x40}, second+i); err != nil {
+		flip := byte(0x40)
+		if i == 16 {
+			flip = 2 // makes format v2 look like v0
+		}
+		if _, err := f.WriteAt([]byte{b[0] ^ flip}, second+i); err != nil {
 			t.Fatal(err)
 		}
 		size := s.SizeBytes()
@@ -361,6 +367,32 @@ func TestRecoverFindsEveryFlippedByte(t *testing.T) {
 		if _, err := f.WriteAt(b, second+i); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestOldMessagesAreNotCut has a whole message of format v1 in the log: it is
+// refused by name instead of being taken for damage.
+func TestOldMessagesAreNotCut(t *testing.T) {
+	fs := vfs.NewMem()
+	s := create(t, newEnv(fs), "/", 0)
+	fill(t, s, 0, 2, 10)
+	message := make([]byte, 100)
+	binary.BigEndian.PutUint64(message, 50)
+	binary.BigEndian.PutUint32(message[8:], uint32(len(message)-12))
+	message[16] = 1
+	binary.BigEndian.PutUint32(message[12:], crc32.ChecksumIEEE(message[16:]))
+	size := s.SizeBytes()
+	f, err := s.ref.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.ref.Release()
+	if _, err := f.WriteAt(message, size); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Recover(RecoverOptions{IntervalBytes: interval})
+	if info, statErr := f.Stat(); !errors.Is(err, batch.ErrOldMagic) || statErr != nil || info.Size() != size+int64(len(message)) {
+		t.Fatalf("%v; %v", err, statErr)
 	}
 }
 
