@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,6 +62,9 @@ func bannerOf(node *server.Node, static *config.Static, ephemeral bool, took tim
 		if l.AdvertisedHost != "" {
 			line.told = "clients are told " + net.JoinHostPort(l.AdvertisedHost, strconv.Itoa(int(l.AdvertisedPort)))
 		}
+		if i < len(addrs) && everywhere(addrs[i]) {
+			line.told = "every interface; " + line.told
+		}
 		b.listeners = append(b.listeners, line)
 	}
 	return b
@@ -76,6 +81,13 @@ func reachable(addr net.Addr) string {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// everywhere says whether a listener is on every interface.
+func everywhere(addr net.Addr) bool {
+	host, _, err := net.SplitHostPort(addr.String())
+	ip := net.ParseIP(host)
+	return err == nil && (host == "" || ip != nil && ip.IsUnspecified())
 }
 
 // durability says what an acknowledgement means with the settings in force.
@@ -133,5 +145,20 @@ func (b *banner) try() string {
 	if len(b.listeners) > 0 && !strings.EqualFold(b.listeners[0].address, defaultBroker) {
 		to = " -b " + b.listeners[0].address
 	}
-	return fmt.Sprintf("barnabas produce%s demo hello && barnabas consume%s demo", to, to)
+	name := program()
+	return fmt.Sprintf("%s produce%s demo hello && %s consume%s demo --exit-at-end", name, to, name, to)
+}
+
+// program is how the user starts this program: by its name when that finds it.
+func program() string {
+	given := os.Args[0]
+	name := filepath.Base(given)
+	if found, err := exec.LookPath(name); err == nil {
+		a, errA := os.Stat(found)
+		b, errB := os.Stat(given)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return name
+		}
+	}
+	return given
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/urfave/cli/v2"
+
+	"github.com/barnabas-mq/barnabas/server/config"
 )
 
 func configCommand() *cli.Command {
@@ -134,6 +137,49 @@ func nodeIDs(ctx context.Context, c *cli.Context, adm *kadm.Client) ([]int32, er
 	}
 }
 
+// knownKeys refuses changes of keys that the broker does not list: it takes
+// unknown ones for later versions, as Kafka does, and a slip would go unseen.
+func knownKeys(ctx context.Context, c *cli.Context, adm *kadm.Client, changes []kadm.AlterConfig) error {
+	rc, err := describeResource(ctx, c, adm)
+	if err != nil {
+		return err
+	}
+	listed := rc.Configs
+	if c.String("node") == "all" { // lists only what is set
+		m, err := adm.BrokerMetadata(ctx)
+		if err != nil || len(m.Brokers) == 0 {
+			return fmt.Errorf("config: ask for the brokers: %w", err)
+		}
+		all, err := adm.DescribeBrokerConfigs(ctx, m.Brokers[0].NodeID)
+		if err != nil || len(all) == 0 {
+			return fmt.Errorf("config: ask for the settings: %w", err)
+		}
+		listed = append(listed, all[0].Configs...)
+	}
+	var failed []string
+	for _, change := range changes {
+		if why := unknownKey(change.Name, listed); why != "" {
+			failed = append(failed, why)
+		}
+	}
+	return failures("config set", failed)
+}
+
+// unknownKey says why a key is not taken, "" for one that is listed.
+func unknownKey(key string, listed []kadm.Config) string {
+	names := make([]string, len(listed))
+	for i, cfg := range listed {
+		names[i] = cfg.Key
+	}
+	if slices.Contains(names, key) || strings.HasPrefix(key, "listener.name.") {
+		return ""
+	}
+	if near := config.Nearest(key, names); near != "" {
+		return fmt.Sprintf("%s: there is no such setting here; did you mean %s?", key, near)
+	}
+	return key + ": there is no such setting here; `barnabas config get --all` lists them"
+}
+
 func configSet(c *cli.Context) error {
 	if c.IsSet("topic") && c.IsSet("node") {
 		return usagef("config set: --topic or --node, not both")
@@ -148,6 +194,9 @@ func configSet(c *cli.Context) error {
 	}
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
 		var responses kadm.AlterConfigsResponses
+		if err := knownKeys(ctx, c, adm, changes); err != nil {
+			return err
+		}
 		var err error
 		if topic := c.String("topic"); topic != "" {
 			responses, err = adm.AlterTopicConfigs(ctx, changes, topic)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +41,9 @@ func groupReset(c *cli.Context) error {
 		return err
 	}
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		if err := stopped(ctx, c, adm, groups[0]); err != nil {
+			return err
+		}
 		rows, err := planReset(ctx, adm, groups[0], target, only)
 		if err != nil {
 			return err
@@ -125,6 +130,9 @@ func planReset(ctx context.Context, adm *kadm.Client, group string, target reset
 	if len(topics) == 0 {
 		return nil, fmt.Errorf("reset: group %s has no committed offsets; name topics with --topic", group)
 	}
+	if err := partitionsExist(ctx, adm, topics, only); err != nil {
+		return nil, err
+	}
 	starts, err := adm.ListStartOffsets(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("reset %s: start offsets: %w", group, err)
@@ -177,14 +185,47 @@ func (t resetTarget) resolve(row resetView, start, end, timed int64) (int64, err
 	return min(max(to, start), end), nil
 }
 
-func commitReset(ctx context.Context, adm *kadm.Client, group string, rows []resetView) error {
+// stopped refuses to move a group that consumes; a plan only says so.
+func stopped(ctx context.Context, c *cli.Context, adm *kadm.Client, group string) error {
 	described, err := adm.DescribeGroups(ctx, group)
 	if err != nil {
 		return fmt.Errorf("reset %s: %w", group, err)
 	}
-	if d := described[group]; len(d.Members) > 0 {
-		return fmt.Errorf("reset: group %s is in use by %s; stop its consumers first", group, plural(len(d.Members), "member"))
+	d := described[group]
+	if len(d.Members) == 0 {
+		return nil
 	}
+	text := fmt.Sprintf("group %s is in use by %s; stop its consumers first", group, plural(len(d.Members), "member"))
+	if c.Bool("execute") {
+		return fmt.Errorf("reset: %s", text)
+	}
+	_, err = fmt.Fprintf(c.App.ErrWriter, "The %s.\n", text)
+	return err
+}
+
+// partitionsExist refuses topics and partitions that are not there.
+func partitionsExist(ctx context.Context, adm *kadm.Client, topics []string, only map[string]map[int32]bool) error {
+	details, err := adm.ListTopicsWithInternal(ctx, topics...)
+	if err != nil {
+		return fmt.Errorf("reset: look up the topics: %w", err)
+	}
+	var failed []string
+	for _, topic := range topics {
+		d := details[topic]
+		if d.Err != nil {
+			failed = append(failed, describeFailure(topic, d.Err, ""))
+			continue
+		}
+		for _, p := range slices.Sorted(maps.Keys(only[topic])) {
+			if _, ok := d.Partitions[p]; !ok {
+				failed = append(failed, fmt.Sprintf("%s: there is no partition %d; it has %s", topic, p, plural(len(d.Partitions), "partition")))
+			}
+		}
+	}
+	return failures("reset", failed)
+}
+
+func commitReset(ctx context.Context, adm *kadm.Client, group string, rows []resetView) error {
 	var offsets kadm.Offsets
 	for _, r := range rows {
 		offsets.Add(kadm.Offset{Topic: r.Topic, Partition: r.Partition, At: r.To, LeaderEpoch: -1})

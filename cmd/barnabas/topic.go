@@ -148,8 +148,12 @@ func topicAlter(c *cli.Context) error {
 		return usagef("topic alter: say what to change with --partitions, --config or --unset")
 	}
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
-		var failed []string
-		if c.IsSet("partitions") {
+		changes := configChanges(set, c.StringSlice("unset"))
+		failed, err := unknownTopicKeys(ctx, adm, topics, changes)
+		if err != nil {
+			return err
+		}
+		if c.IsSet("partitions") && len(failed) == 0 {
 			responses, err := adm.UpdatePartitions(ctx, c.Int("partitions"), topics...)
 			if err != nil {
 				return fmt.Errorf("add partitions: %w", err)
@@ -160,7 +164,6 @@ func topicAlter(c *cli.Context) error {
 				}
 			}
 		}
-		changes := configChanges(set, c.StringSlice("unset"))
 		if len(changes) > 0 && len(failed) == 0 {
 			responses, err := adm.AlterTopicConfigs(ctx, changes, topics...)
 			if err != nil {
@@ -180,6 +183,26 @@ func topicAlter(c *cli.Context) error {
 			return err
 		})
 	})
+}
+
+// unknownTopicKeys are the changes of keys that no topic has.
+func unknownTopicKeys(ctx context.Context, adm *kadm.Client, topics []string, changes []kadm.AlterConfig) (failed []string, err error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	described, err := adm.DescribeTopicConfigs(ctx, topics[0])
+	if err != nil || len(described) == 0 {
+		return nil, fmt.Errorf("look up the settings: %w", err)
+	}
+	if described[0].Err != nil {
+		return []string{describeFailure(described[0].Name, described[0].Err, described[0].ErrMessage)}, nil
+	}
+	for _, change := range changes {
+		if why := unknownKey(change.Name, described[0].Configs); why != "" {
+			failed = append(failed, why)
+		}
+	}
+	return failed, nil
 }
 
 func configChanges(set map[string]*string, unset []string) []kadm.AlterConfig {
@@ -204,22 +227,25 @@ func topicDelete(c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("delete: %w", err)
 		}
-		var failed, deleted []string
+		failed, deleted, missing := []string{}, []string{}, []string{}
 		for _, r := range responses.Sorted() {
 			switch {
 			case r.Err == nil:
 				deleted = append(deleted, r.Topic)
 			case c.Bool("if-exists") && kadmCode(r.Err) == "UNKNOWN_TOPIC_OR_PARTITION":
+				missing = append(missing, r.Topic)
 			default:
 				failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
 			}
 		}
-		err = show(c, map[string]any{"deleted": deleted}, func(w io.Writer) error {
-			if len(deleted) == 0 {
-				return nil
+		err = show(c, map[string]any{"deleted": deleted, "missing": missing}, func(w io.Writer) error {
+			if len(deleted) > 0 {
+				fmt.Fprintf(w, "Deleted %s.\n", strings.Join(deleted, ", "))
 			}
-			_, err := fmt.Fprintf(w, "Deleted %s.\n", strings.Join(deleted, ", "))
-			return err
+			if len(missing) > 0 {
+				fmt.Fprintf(w, "There is no topic %s: nothing to delete.\n", strings.Join(missing, ", "))
+			}
+			return nil
 		})
 		if err != nil {
 			return err

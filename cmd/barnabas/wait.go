@@ -64,7 +64,7 @@ func wait(c *cli.Context) error {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return errors.New("wait: interrupted")
 			}
-			return fmt.Errorf("wait: not ready after %v: %w", c.Duration("timeout"), missing)
+			return notReady(c, missing)
 		case <-time.After(waitPoll):
 		}
 	}
@@ -73,6 +73,16 @@ func wait(c *cli.Context) error {
 		_, err := fmt.Fprintf(out, "Ready after %v.\n", took)
 		return err
 	})
+}
+
+// notReady is the failure, and on standard output the same for programs.
+func notReady(c *cli.Context, missing error) error {
+	if js, err := asJSON(c); err == nil && js {
+		if err := printJSON(c.App.Writer, map[string]any{"ready": false, "missing": missing.Error()}); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("wait: not ready after %v: %w", c.Duration("timeout"), missing)
 }
 
 // waiter asks one round of questions.
