@@ -20,7 +20,7 @@ func arrange(app *cli.App, args []string) []string {
 		l := splitLevel(flags, commands, rest)
 		out = append(out, l.flags...)
 		if l.command == nil {
-			if len(l.arguments) > 0 && !l.help {
+			if len(l.arguments) > 0 && !l.bare {
 				out = append(append(out, "--"), l.arguments...)
 			}
 			return out
@@ -33,7 +33,9 @@ func arrange(app *cli.App, args []string) []string {
 // levelArgs is what belongs to one command of the line.
 type levelArgs struct {
 	flags, arguments []string
-	help             bool
+	// bare leaves the arguments out: help is asked for, or a last flag has no
+	// value and would take one of them.
+	bare bool
 	// command is the subcommand that follows, and rest what is for it.
 	command *cli.Command
 	rest    []string
@@ -51,10 +53,14 @@ func splitLevel(flags []cli.Flag, commands []*cli.Command, args []string) levelA
 			name, value, joined := strings.Cut(strings.TrimLeft(a, "-"), "=")
 			f := flagNamed(flags, name)
 			l.flags = append(l.flags, canonical(f, a, value, joined))
-			l.help = l.help || name == "help" || name == "h"
-			if takesValue(f) && !joined && i+1 < len(args) {
-				i++
+			l.bare = l.bare || name == "help" || name == "h"
+			if !takesValue(f) || joined {
+				continue
+			}
+			if i++; i < len(args) {
 				l.flags = append(l.flags, args[i])
+			} else {
+				l.bare = true
 			}
 		default:
 			if c := commandNamed(commands, a); c != nil && len(l.arguments) == 0 {

@@ -20,6 +20,8 @@ const (
 	defaultBroker = "localhost:9092"
 	// commandTimeout bounds the requests of commands that ask one thing.
 	commandTimeout = 30 * time.Second
+	// answerTimeout is how long a broker may take for its first answer.
+	answerTimeout = 3 * time.Second
 )
 
 // brokerFlag and outputFlag are on every command that talks to a broker.
@@ -50,13 +52,13 @@ func newClient(c *cli.Context, opts ...kgo.Opt) (*kgo.Client, error) {
 		kgo.SeedBrokers(seeds...),
 		kgo.ClientID("barnabas-cli"),
 		kgo.RetryTimeout(commandTimeout),
-		kgo.DialTimeout(5 * time.Second),
+		kgo.DialTimeout(answerTimeout),
 	}, opts...)
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("set up the client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(c.Context, 5*time.Second)
+	ctx, cancel := context.WithTimeout(c.Context, answerTimeout)
 	defer cancel()
 	if err := client.Ping(ctx); err != nil {
 		client.Close()
@@ -100,7 +102,27 @@ func seedAddresses(list string) ([]string, error) {
 
 func unreachable(seeds []string, err error) error {
 	return fmt.Errorf("no broker answers at %s: %w\nIs it running? `barnabas serve` starts one, `barnabas doctor` says what is wrong",
-		strings.Join(seeds, ", "), rootCause(err))
+		strings.Join(seeds, ", "), noAnswer(seeds, err))
+}
+
+// errNotKafka is what is known of a port that takes connections and gives no
+// answer that makes sense.
+var errNotKafka = errors.New("something listens there, but it does not speak Kafka")
+
+// noAnswer is why a broker did not answer at seeds.
+func noAnswer(seeds []string, err error) error {
+	cause := rootCause(err)
+	var op *net.OpError
+	if errors.As(cause, &op) && op.Op == "dial" {
+		return cause
+	}
+	for _, s := range seeds {
+		if conn, err := net.DialTimeout("tcp", s, time.Second); err == nil {
+			_ = conn.Close()
+			return errNotKafka
+		}
+	}
+	return cause
 }
 
 // rootCause drops the client's own wrapping from a connection error.

@@ -101,7 +101,7 @@ func doctor(c *cli.Context) error {
 		}
 		e.note("start", "", "a start with what is given would meet this:")
 	case c.IsSet("broker"):
-		e.bad("broker", "start it with `barnabas serve`, or correct the address", "nothing answers at %s: %v", c.String("broker"), rootCause(err))
+		e.bad("broker", "start it with `barnabas serve`, or correct the address", "nothing answers at %s: %v", c.String("broker"), noAnswer(seeds, err))
 		e.note("start", "", "a start would meet this:")
 	default:
 		e.note("broker", "", "none runs at %s; a start would meet this:", c.String("broker"))

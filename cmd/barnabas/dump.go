@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -23,7 +25,7 @@ func dumpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "dump", Usage: "print any file of a data folder, readable", ArgsUsage: "FILE...", Action: dump,
 		Description: "Files: .log, .index, .timeindex, .snapshot, the checkpoints, partition.metadata, meta.properties. A partition's\n" +
-			"folder prints all of its files, the folder kv the metadata log. Only for kv the broker must be stopped.",
+			"folder prints all of its files, a data folder also those of its partitions, the folder kv the metadata log. Only for kv the broker must be stopped.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "records", Aliases: []string{"r"}, Usage: "print the records of a .log too; those of __consumer_offsets are decoded"},
 		},
@@ -47,7 +49,7 @@ func dump(c *cli.Context) error {
 func dumpPath(c *cli.Context, name string, titled bool) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return err
+		return rootOfPath(err)
 	}
 	if !info.IsDir() {
 		return dumpFile(c, name, titled)
@@ -55,41 +57,82 @@ func dumpPath(c *cli.Context, name string, titled bool) error {
 	if filepath.Base(filepath.Clean(name)) == "kv" {
 		return dumpStore(c, name)
 	}
-	entries, err := os.ReadDir(name)
+	return dumpFolder(c, name, true)
+}
+
+// dumpFolder prints the files of a folder and, for a data folder, those of its
+// partitions.
+func dumpFolder(c *cli.Context, folder string, partitions bool) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return err
+		return rootOfPath(err)
 	}
 	var errs []error
 	for _, e := range entries {
-		if e.Type().IsRegular() && e.Name() != ".lock" {
-			errs = append(errs, dumpFile(c, filepath.Join(name, e.Name()), true))
+		name := filepath.Join(folder, e.Name())
+		var err error
+		switch {
+		case e.Type().IsRegular() && !slices.Contains(notDumped, e.Name()):
+			err = dumpFile(c, name, true)
+		case e.IsDir() && e.Name() == "kv":
+			_, err = fmt.Fprintf(c.App.Writer, "== %s is the metadata log: stop the broker and name it by itself\n", name)
+		case e.IsDir() && partitions:
+			err = dumpFolder(c, name, false)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", e.Name(), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// notDumped are the files of a data folder with nothing to read in them.
+var notDumped = []string{".lock", "barnabas.reserve"}
+
+// rootOfPath drops the name from a file's error, where the caller gives it.
+func rootOfPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
 func dumpFile(c *cli.Context, name string, titled bool) error {
 	f, err := os.Open(name)
 	if err != nil {
-		return err
+		return rootOfPath(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return rootOfPath(err)
 	}
 	if titled {
 		fmt.Fprintf(c.App.Writer, "== %s, %s\n", name, sizeText(info.Size()))
 	}
+	w := &countingWriter{w: c.App.Writer}
 	if offset, suffix, ok := segment.ParseFileName(filepath.Base(name)); ok && suffix == segment.LogSuffix && c.Bool("records") {
-		err = dumpRecords(c.App.Writer, name, f, offset, info.Size())
+		err = dumpRecords(w, name, f, offset, info.Size())
 	} else {
-		err = storage.Dump(c.App.Writer, name, f, info.Size())
+		err = storage.Dump(w, name, f, info.Size())
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(name), err)
+	if err == nil && w.written == 0 {
+		_, err = fmt.Fprintln(c.App.Writer, "empty")
 	}
-	return nil
+	return err
+}
+
+// countingWriter knows whether anything was printed.
+type countingWriter struct {
+	w       io.Writer
+	written int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.written += int64(n)
+	return n, err
 }
 
 // dumpRecords prints every batch and its records.

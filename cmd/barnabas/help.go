@@ -50,3 +50,26 @@ func placeholderOf(usage string) (placeholder, text string) {
 	}
 	return placeholder, before + placeholder + after
 }
+
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "say more about a command", ArgsUsage: "[COMMAND]", Action: help,
+		Description: "`barnabas help topic create` is `barnabas topic create --help`.",
+	}
+}
+
+// help is --help behind the command that is named; a wrong name is refused as
+// without it.
+func help(c *cli.Context) error {
+	app := newApp(c.App.Reader, c.App.Writer, c.App.ErrWriter)
+	args := append([]string{app.Name}, c.Args().Slice()...)
+	list := app.Commands
+	for _, name := range args[1:] {
+		command := commandNamed(list, name)
+		if command == nil {
+			return app.Run(args)
+		}
+		list = command.Subcommands
+	}
+	return app.Run(append(args, "--help"))
+}

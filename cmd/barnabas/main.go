@@ -36,6 +36,7 @@ func commands() []*cli.Command {
 		doctorCommand(),
 		waitCommand(),
 		versionCommand(),
+		helpCommand(),
 	}
 }
 
@@ -45,7 +46,7 @@ func newApp(in io.Reader, out, errOut io.Writer) *cli.App {
 		Usage:                "Apache Kafka in one small binary",
 		Version:              version,
 		Commands:             commands(),
-		Flags:                serveFlags(),
+		Flags:                append(serveFlags(), cli.HelpFlag), // which the library leaves out beside a help command
 		Action:               serveByDefault,
 		Reader:               in,
 		Writer:               out,
@@ -68,54 +69,24 @@ func refineCommands(list []*cli.Command) {
 	for _, c := range list {
 		c.OnUsageError = usageProblem
 		c.HideHelpCommand = true
-		if len(c.Subcommands) > 0 && c.Action == nil {
+		switch {
+		case len(c.Subcommands) > 0 && c.Action == nil:
 			c.Action = subcommandMissing
+		case c.ArgsUsage == "":
+			c.Action = withoutArguments(c.Action)
 		}
 		refineCommands(c.Subcommands)
 	}
 }
 
-// usageProblem is a wrong flag, in one sentence instead of a page of help.
-func usageProblem(c *cli.Context, err error, _ bool) error {
-	name := "barnabas"
-	if c.Command != nil && c.Command.HelpName != "" {
-		name = c.Command.HelpName
-	}
-	text := err.Error()
-	if unknown, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		unknown = strings.TrimLeft(unknown, "-")
-		text = "there is no flag " + dashed(unknown)
-		if near := config.Nearest(unknown, flagNames(c)); near != "" && len(unknown) > 1 {
-			text += fmt.Sprintf("; did you mean %s?", dashed(near))
-		} else {
-			text += "; after -- everything is an argument"
+// withoutArguments refuses arguments of a command that takes none.
+func withoutArguments(action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.Args().Present() {
+			return usagef("%s takes no arguments, only flags; %q is one", strings.TrimPrefix(c.Command.HelpName, "barnabas "), c.Args().First())
 		}
+		return action(c)
 	}
-	return usagef("%s\n`%s --help` lists what there is", text, name)
-}
-
-// dashed is a flag as people write it.
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
-}
-
-func flagNames(c *cli.Context) []string {
-	flags := c.App.Flags
-	if c.Command != nil && len(c.Command.Flags) > 0 {
-		flags = c.Command.Flags
-	}
-	var all []string
-	for _, f := range flags {
-		for _, name := range f.Names() {
-			if len(name) > 1 { // a letter is near to every other one
-				all = append(all, name)
-			}
-		}
-	}
-	return all
 }
 
 // subcommandMissing answers `barnabas topic` and `barnabas topic lst`.
@@ -127,7 +98,7 @@ func subcommandMissing(c *cli.Context) error {
 		}
 	}
 	if !c.Args().Present() {
-		return usagef("%s: say what to do: %s", c.Command.HelpName, strings.Join(known, ", "))
+		return usagef("%s: say what to do: %s\n`%s --help` says more", c.Command.HelpName, strings.Join(known, ", "), c.Command.HelpName)
 	}
 	return notACommand(c.Command.HelpName+" "+c.Args().First(), c.Args().First(), known)
 }
@@ -156,7 +127,7 @@ const appHelp = `{{.Name}}: {{.Usage}}
 
 Usage:
   barnabas [flags]             start a broker; the same as barnabas serve
-  barnabas COMMAND [flags]     "barnabas COMMAND --help" says more
+  barnabas COMMAND [flags]     "barnabas help COMMAND" says more
 
 Commands:{{range .VisibleCommands}}
   {{printf "%-10s" .Name}} {{.Usage}}{{end}}

@@ -51,7 +51,7 @@ func wait(c *cli.Context) error {
 		return fmt.Errorf("wait: set up the client: %w", err)
 	}
 	defer client.Close()
-	w := &waiter{c: c, adm: kadm.NewClient(client), client: client}
+	w := &waiter{c: c, adm: kadm.NewClient(client), client: client, seeds: seeds}
 	missing := fmt.Errorf("nothing was asked yet")
 	for {
 		if err := w.missing(ctx); err == nil {
@@ -90,6 +90,7 @@ type waiter struct {
 	c      *cli.Context
 	adm    *kadm.Client
 	client *kgo.Client
+	seeds  []string
 }
 
 // missing is nil when everything that was asked for is there, else what is not.
@@ -97,7 +98,7 @@ func (w *waiter) missing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := w.client.Ping(ctx); err != nil {
-		return fmt.Errorf("no broker answers at %s: %w", w.c.String("broker"), rootCause(err))
+		return fmt.Errorf("no broker answers at %s: %w", w.c.String("broker"), noAnswer(w.seeds, err))
 	}
 	if topics := w.c.StringSlice("topic"); len(topics) > 0 {
 		if err := w.missingTopics(ctx, topics); err != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	profiles "runtime/pprof"
 	"strings"
 	"time"
 
@@ -86,14 +87,44 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// index is what is served at /.
+const index = `Barnabas
+
+/metrics       Prometheus metrics
+/healthz       200 while the process lives
+/readyz        200 when clients can be served, else 503 and why
+/debug/pprof/  profiles of the process
+`
+
+// serveProfiles serves one profile or a list of them: Go's own list has a link to
+// the command line, which is not served.
+func serveProfiles(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/debug/pprof/" {
+		pprof.Index(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	var page strings.Builder
+	page.WriteString("<title>profiles</title><ul>\n")
+	link := func(target, text string) { fmt.Fprintf(&page, "<li><a href=\"%s\">%s</a></li>\n", target, text) }
+	for _, p := range profiles.Profiles() {
+		link(p.Name()+"?debug=1", fmt.Sprintf("%s (%d)", p.Name(), p.Count()))
+	}
+	link("profile?seconds=30", "profile: the processor for 30 seconds")
+	link("trace?seconds=5", "trace: everything for 5 seconds")
+	page.WriteString("</ul>\n")
+	_, _ = io.WriteString(w, page.String()) // the client may have gone
+}
+
 // Handler is everything that the server serves.
 func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, index) })
 	mux.Handle("GET /metrics", o.Metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { serveReady(w, r, o.Ready) })
 	// Not the command line: flags may hold secrets.
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/", serveProfiles)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

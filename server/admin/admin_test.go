@@ -62,12 +62,15 @@ func TestEndpoints(t *testing.T) {
 		body string
 	}{
 		{"/metrics", 200, "some_total 3\n"}, {"/healthz", 200, "ok\n"}, {"/readyz", 200, "ready\n"},
-		{"/debug/pprof/", 200, "goroutine"}, {"/debug/pprof/goroutine?debug=1", 200, "goroutine profile"},
+		{"/", 200, "/readyz"}, {"/debug/pprof/", 200, `href="goroutine?debug=1"`}, {"/debug/pprof/goroutine?debug=1", 200, "goroutine profile"},
 		{"/debug/pprof/cmdline", 404, ""}, {"/nothing", 404, ""},
 	} {
 		if code, body := get(tc.path, ""); code != tc.code || !strings.Contains(body, tc.body) {
 			t.Errorf("%s: %d %s", tc.path, code, body)
 		}
+	}
+	if _, body := get("/debug/pprof/", ""); strings.Contains(body, "cmdline") {
+		t.Error("the list of profiles has a link to the command line, which is not served")
 	}
 }
 
