@@ -4,12 +4,16 @@ BIN     := bin/barnabas
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 20s
+CHECKS  ?= 1000
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+# The packages with seeded model tests.
+SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/group ./coordinator/runtime \
+	./protocol/batch ./server/api ./storage ./storage/producer
 # The packages with goroutines of their own: the race detector runs on these.
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz crash crash-sample compat compat-go dumplog bench budget docs cover clean compat-sample
+.PHONY: help build run test race lint tidy cross fuzz crash crash-sample compat dumplog bench budget docs cover clean compat-sample sim
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +79,9 @@ bench: build ## side by side with Apache Kafka; writes docs/performance.md
 
 budget: build ## start-up, idle and size against their limits
 	$(MAKE) -C compat-tests budget
+
+sim: ## seeded model tests, CHECKS (1000) schedules each; SEED=n repeats one
+	$(GO) test -count=1 -timeout 60m $(SIM) -rapid.checks=$(CHECKS) $(if $(SEED),-rapid.seed=$(SEED))
 
 docs: ## regenerate the generated pages of docs/
 	$(GO) test -count=1 -run 'Docs' ./server/config ./server/api -args -update
