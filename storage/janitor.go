@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 )
@@ -101,15 +102,29 @@ func (s *Store) writeCheckpoints() error {
 	s.maintenance <- struct{}{}
 	defer func() { <-s.maintenance }()
 	points, marks, starts := s.collect()
+	changed := false
 	for _, c := range []struct {
 		name string
 		m    OffsetCheckpoint
 	}{{recoveryPointFile, points}, {highWatermarkFile, marks}, {logStartFile, starts}} {
+		if before, ok := s.written[c.name]; ok && maps.Equal(before, c.m) {
+			continue // an idle broker leaves the disk alone
+		}
+		delete(s.written, c.name)
 		if err := placeFile(s.env.FS, s.path(c.name), c.m.Encode(), true); err != nil {
 			return err
 		}
+		changed = true
 	}
-	return s.env.FS.SyncDir(s.dir)
+	if !changed {
+		return nil
+	}
+	if err := s.env.FS.SyncDir(s.dir); err != nil {
+		clear(s.written)
+		return err
+	}
+	s.written[recoveryPointFile], s.written[highWatermarkFile], s.written[logStartFile] = points, marks, starts
+	return nil
 }
 
 // collect gathers the offsets of the opened logs, and what was read at start of

@@ -97,9 +97,12 @@ type Store struct {
 
 	// maintenance is held (its one slot filled) while checkpoints are written.
 	maintenance chan struct{}
-	work        sync.WaitGroup
-	spawn       func(func()) // starts a goroutine; tests run the work in their own order
-	recovering  recoveryQueue
+	// written is what each checkpoint file durably holds; who holds maintenance
+	// owns it.
+	written    map[string]OffsetCheckpoint
+	work       sync.WaitGroup
+	spawn      func(func()) // starts a goroutine; tests run the work in their own order
+	recovering recoveryQueue
 
 	mu      sync.Mutex
 	closed  bool
@@ -129,9 +132,9 @@ func openWith(env Env, dir string, cfg StoreConfig, spawn func(func())) (*Store,
 	cfg = cfg.withDefaults()
 	s := &Store{
 		env: env, dir: dir, cfg: cfg, previousEpoch: -1,
-		maintenance: make(chan struct{}, 1),
-		spawn:       spawn,
-		logs:        map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
+		maintenance: make(chan struct{}, 1), written: map[string]OffsetCheckpoint{},
+		spawn: spawn,
+		logs:  map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
 		folders: map[string]struct{}{},
 	}
 	s.brokerEpoch.Store(-1)

@@ -554,3 +554,32 @@ func TestFolderNames(t *testing.T) {
 		}
 	}
 }
+
+// TestUnchangedCheckpointsAreLeftAlone: an idle broker does not touch the disk,
+// and what changed is written again, also after a failure.
+func TestUnchangedCheckpointsAreLeftAlone(t *testing.T) {
+	w, l := opened(t)
+	l.SetHighWatermark(0)
+	if err := w.store.writeCheckpoints(); err != nil {
+		t.Fatal(err)
+	}
+	before := w.fs.Ops()
+	if err := w.store.writeCheckpoints(); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.fs.Ops() - before; n != 0 {
+		t.Fatalf("%d operations for checkpoints that had not changed", n)
+	}
+	put(t, l, 1, 3)
+	l.SetHighWatermark(l.LogEndOffset())
+	w.fs.FailAt(1, syscall.EIO)
+	if err := w.store.writeCheckpoints(); err == nil {
+		t.Fatal("the failed write was not reported")
+	}
+	if err := w.store.writeCheckpoints(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.store.readCheckpoint(highWatermarkFile)[testTopic]; got != l.LogEndOffset() {
+		t.Fatalf("the checkpoint has high watermark %d, want %d", got, l.LogEndOffset())
+	}
+}
