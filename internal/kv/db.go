@@ -122,6 +122,9 @@ func (d *DB) options() *pebble.Options {
 		},
 	}
 	opts.Experimental.FileCacheShards = 1
+	// Compactions are tried whenever a flush or a compaction ends. Looking again
+	// ten times a second, as the default does, is most of an idle broker's work.
+	opts.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	return opts
 }
 
