@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -90,7 +89,7 @@ func (n *Node) register() error {
 		outcome <- err
 	})
 	if err := <-outcome; err != nil {
-		return fmt.Errorf("register broker %s: %w", strconv.Itoa(int(n.id)), err)
+		return fmt.Errorf("register broker %d: %w", n.id, err)
 	}
 	n.store.SetBrokerEpoch(n.epoch.Load())
 	n.driver.Subscribe(n.live, n.replicas, n.images)
