@@ -18,8 +18,20 @@ RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/..
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/barnabas
-	CGO_ENABLED=0 $(GO) build -trimpath -tags urfave_cli_no_docs -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/barnabas
+build: bin/build.mod ## build bin/barnabas
+	CGO_ENABLED=0 $(GO) build -modfile bin/build.mod -trimpath -tags urfave_cli_no_docs -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/barnabas
+
+# The CLI library's default help printer uses text/template, which makes the linker keep every method of every type.
+# cmd/barnabas prints help itself, so the build takes the library without that default: docs/decisions/0004-binary-size.md.
+bin/build.mod: go.mod go.sum Makefile
+	@rm -rf bin/cli bin/build.mod && mkdir -p bin/cli
+	@$(GO) mod download github.com/urfave/cli/v2
+	@dir="$$($(GO) list -m -f '{{.Dir}}' github.com/urfave/cli/v2)" && \
+	  for f in "$$dir"/go.mod "$$dir"/*.go; do case $$f in *_test.go) ;; *) cat "$$f" > "bin/cli/$${f##*/}";; esac; done
+	@sed -i.orig 's/^var HelpPrinterCustom helpPrinterCustom = printHelpCustom$$/var HelpPrinterCustom helpPrinterCustom/' bin/cli/help.go
+	@if cmp -s bin/cli/help.go bin/cli/help.go.orig; then echo "the CLI library has changed: see docs/decisions/0004-binary-size.md"; exit 1; fi
+	@cp go.sum bin/build.sum && cp go.mod bin/build.mod.new
+	@$(GO) mod edit -replace github.com/urfave/cli/v2=./bin/cli bin/build.mod.new && mv bin/build.mod.new bin/build.mod
 
 run: build ## build, then start the broker on :9092 with data in ./barnabas-data
 	./$(BIN) serve

@@ -57,7 +57,6 @@ func newApp(in io.Reader, out, errOut io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		OnUsageError:              usageProblem,
 		ExitErrHandler:            func(*cli.Context, error) {}, // run prints and exits
-		CustomAppHelpTemplate:     appHelp,
 	}
 	refineCommands(app.Commands)
 	return app
@@ -122,21 +121,3 @@ func serveByDefault(c *cli.Context) error {
 	}
 	return serve(c)
 }
-
-const appHelp = `{{.Name}}: {{.Usage}}
-
-Usage:
-  barnabas [flags]             start a broker; the same as barnabas serve
-  barnabas COMMAND [flags]     "barnabas help COMMAND" says more
-
-Commands:{{range .VisibleCommands}}
-  {{printf "%-10s" .Name}} {{.Usage}}{{end}}
-
-Flags of the broker:
-{{range .VisibleFlags}}  {{.}}
-{{end}}
-Every setting of Kafka can be given as --set KEY=VALUE, as an environment variable
-(KAFKA_NUM_PARTITIONS is num.partitions) or in the file of --config.
-
-Exit codes: 0 done, 1 it did not work, 2 a wrong flag, variable, setting or argument.
-`

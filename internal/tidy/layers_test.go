@@ -40,6 +40,9 @@ var owners = map[string]string{
 	"github.com/prometheus":             "internal/telemetry",
 	"github.com/twmb/franz-go/pkg/kgo":  "cmd/barnabas",
 	"github.com/twmb/franz-go/pkg/kadm": "cmd/barnabas",
+	// A template makes the linker keep every method: docs/decisions/0004-binary-size.md.
+	"text/template": "nobody",
+	"html/template": "nobody",
 }
 
 // layerOf is the line of layers that pkg belongs to, -1 for none.

@@ -41,7 +41,7 @@ func sources(t *testing.T) []source {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if rel != "." && (strings.HasPrefix(d.Name(), ".") || rel == "compat-tests" || d.Name() == "testdata") {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || rel == "compat-tests" || rel == "bin" || d.Name() == "testdata") {
 				return filepath.SkipDir
 			}
 			return nil
