@@ -215,6 +215,8 @@ type (
 		after            time.Duration
 		fired            string
 		loaded           bool
+		// effect asks for an effect of that name.
+		effect string
 	}
 	record struct {
 		name  string
@@ -224,6 +226,7 @@ type (
 	answer struct {
 		call   uint64
 		values []uint64
+		effect string
 	}
 	numbers struct {
 		m        map[string]uint64
@@ -252,6 +255,9 @@ func (n *numbers) Handle(now time.Time, e event) machine.Out[record, answer] {
 	a := answer{call: e.call}
 	for _, name := range e.get {
 		a.values = append(a.values, n.m[name])
+	}
+	if e.effect != "" {
+		out.Answers = append(out.Answers, answer{effect: e.effect})
 	}
 	if e.call != 0 {
 		out.Answers = append(out.Answers, a)
@@ -310,6 +316,14 @@ type fixture struct {
 	onOpen func()
 	// deferred holds the shard's work back while not nil.
 	deferred *[]func()
+	// effects are what the machine wanted done, and how to tell it.
+	effects []effect
+}
+
+type effect struct {
+	name  string
+	epoch int32
+	reply func(event)
 }
 
 func newFixture(t failer) *fixture {
@@ -335,10 +349,13 @@ func (f *fixture) restart() {
 		New: func(int32) machine.Machine[event, record, answer] {
 			return &numbers{m: map[string]uint64{}, replayed: &f.replayed}
 		},
-		Codec:    codec{},
-		Loaded:   func() event { return event{loaded: true} },
-		Fired:    func(key string) event { return event{fired: key} },
-		CallOf:   func(a answer) uint64 { return a.call },
+		Codec:  codec{},
+		Loaded: func() event { return event{loaded: true} },
+		Fired:  func(key string) event { return event{fired: key} },
+		CallOf: func(a answer) uint64 { return a.call },
+		Effect: func(_, epoch int32, a answer, reply func(event)) {
+			f.effects = append(f.effects, effect{name: a.effect, epoch: epoch, reply: reply})
+		},
 		MayWrite: func(e event) bool { return len(e.set)+len(e.delete) > 0 || e.fired != "" },
 		Go: func(work func()) {
 			if f.deferred != nil {

@@ -166,6 +166,10 @@ func (in *instance[E, R, A]) release(err error) {
 
 func (in *instance[E, R, A]) send(a A) {
 	call := in.s.rt.o.CallOf(a)
+	if call == 0 {
+		in.s.rt.o.Effect(in.s.partition, in.s.epoch, a, in.reply)
+		return
+	}
 	done := in.calls[call]
 	invariant.That(done != nil, "an answer to call %d, which waits for none", call)
 	delete(in.calls, call)

@@ -70,8 +70,17 @@ type Options[E, R, A any] struct {
 	// Loaded and Fired are the events of a finished load and of a timer.
 	Loaded func() E
 	Fired  func(key string) E
-	// CallOf is the call that an answer belongs to.
+	// CallOf is the call that an answer belongs to, 0 for an effect.
 	CallOf func(A) uint64
+	// Effect takes the answers that belong to no call: what the machine wants
+	// done outside of it, once the log has the reason for it. It must not wait.
+	// reply puts what came of it to the machine that asked, and to no other: what
+	// a machine wanted before it was loaded anew is not heard of again. It is nil
+	// for a machine without effects.
+	Effect func(partition, leaderEpoch int32, a A, reply func(E))
+	// LoadUsed loads every partition that has records as soon as this broker leads
+	// it, one without a checkpoint too: its machine may have work to finish.
+	LoadUsed bool
 	// MayWrite tells which events are refused while the log takes no appends.
 	MayWrite func(E) bool
 	// Observe, where it is not nil, sees a machine after each event, when its

@@ -73,6 +73,7 @@ const (
 	jobLoad
 	jobEvent
 	jobTell
+	jobReply
 	jobTimer
 	jobCommitted
 	jobCheckpoint
@@ -84,7 +85,7 @@ type job[E, A any] struct {
 	kind  jobKind
 	event func(call uint64) E
 	done  func(A, error)
-	// timer and owner say whose timer or commit it was: what belongs to an
+	// timer and owner say whose timer, reply or commit it was: what belongs to an
 	// earlier instance is ignored.
 	timer *timer
 	owner any
@@ -288,6 +289,10 @@ func (s *shard[E, R, A]) do(j job[E, A]) {
 	case jobTell:
 		if !s.isClosed() {
 			s.tell(j)
+		}
+	case jobReply:
+		if s.in != nil && j.owner == any(s.in) {
+			s.in.replied(j)
 		}
 	case jobTimer:
 		if s.in != nil && j.owner == any(s.in) {

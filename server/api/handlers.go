@@ -69,7 +69,7 @@ type Transactions interface {
 	// producer has open (KIP-890). With add, those that are not become part of it,
 	// and a transaction begins where none is open; done then waits until the log
 	// has that. done gets an entry for every partition, nil where the append may go
-	// on. The codes are the coordinator's: INVALID_TXN_STATE where a partition is
+	// on. The codes are the coordinator's: TRANSACTION_ABORTABLE where a partition is
 	// not part of the transaction, CONCURRENT_TRANSACTIONS while an earlier one
 	// ends, PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING, and NOT_COORDINATOR,
 	// COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS for all of them
