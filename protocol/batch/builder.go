@@ -53,21 +53,26 @@ func (b *Builder) Add(timestampMs int64, key, value []byte, headers ...Header) {
 		b.baseTs, b.maxTs = timestampMs, timestampMs
 	}
 	b.maxTs = max(b.maxTs, timestampMs)
-	body := append(b.body[:0], 0)
-	body = binary.AppendVarint(body, timestampMs-b.baseTs)
-	body = binary.AppendVarint(body, int64(b.n))
-	body = appendField(body, key)
-	body = appendField(body, value)
-	body = binary.AppendVarint(body, int64(len(headers)))
-	for _, h := range headers {
-		body = binary.AppendVarint(body, int64(len(h.Key)))
-		body = append(body, h.Key...)
-		body = appendField(body, h.Value)
-	}
-	b.body = body
-	b.records = binary.AppendVarint(b.records, int64(len(body)))
-	b.records = append(b.records, body...)
+	b.body = appendRecord(b.body[:0], timestampMs-b.baseTs, b.n, key, value, headers)
+	b.records = binary.AppendVarint(b.records, int64(len(b.body)))
+	b.records = append(b.records, b.body...)
 	b.n++
+}
+
+// appendRecord appends a record without its length.
+func appendRecord(dst []byte, timestampDelta int64, offsetDelta int32, key, value []byte, headers []Header) []byte {
+	dst = append(dst, 0) // attributes
+	dst = binary.AppendVarint(dst, timestampDelta)
+	dst = binary.AppendVarint(dst, int64(offsetDelta))
+	dst = appendField(dst, key)
+	dst = appendField(dst, value)
+	dst = binary.AppendVarint(dst, int64(len(headers)))
+	for _, h := range headers {
+		dst = binary.AppendVarint(dst, int64(len(h.Key)))
+		dst = append(dst, h.Key...)
+		dst = appendField(dst, h.Value)
+	}
+	return dst
 }
 
 func appendField(dst, field []byte) []byte {

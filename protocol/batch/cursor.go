@@ -129,6 +129,22 @@ func (c *cursor) take(n int) ([]byte, error) {
 	return b, nil
 }
 
+// appendNext appends the next n bytes to dst, which grows as they arrive.
+func (c *cursor) appendNext(dst []byte, n int) ([]byte, error) {
+	for n > 0 {
+		if c.pos == len(c.b) {
+			if err := c.refill(); err != nil {
+				return dst, err
+			}
+		}
+		part := c.b[c.pos:min(len(c.b), c.pos+n)]
+		dst = append(dst, part...)
+		c.pos += len(part)
+		n -= len(part)
+	}
+	return dst, nil
+}
+
 // atEnd returns an error when anything is left.
 func (c *cursor) atEnd() error {
 	if c.pos < len(c.b) {

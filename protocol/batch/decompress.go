@@ -49,7 +49,11 @@ var decompressors [Zstd + 1]sync.Pool
 // wants at most limit bytes. close must follow. It may have to wait for another
 // batch when v needs LargeBytes or more.
 func openRecords(v View, limit int) (d *decompressor, r io.Reader, err error) {
-	codec := v.Codec()
+	return openCompressed(v.Codec(), v.records(), limit)
+}
+
+// openCompressed is openRecords for bytes that stand elsewhere.
+func openCompressed(codec Codec, src []byte, limit int) (d *decompressor, r io.Reader, err error) {
 	if !codec.Known() {
 		return nil, nil, protocol.Errorf(kerr.UnsupportedCompressionType, "compression type %d does not exist", int8(codec))
 	}
@@ -57,8 +61,8 @@ func openRecords(v View, limit int) (d *decompressor, r io.Reader, err error) {
 	if d == nil {
 		d = &decompressor{codec: codec}
 	}
-	d.src.Reset(v.records())
-	if r, err = d.reader(v.records(), limit); err != nil {
+	d.src.Reset(src)
+	if r, err = d.reader(src, limit); err != nil {
 		d.close()
 		return nil, nil, decodeError(err)
 	}

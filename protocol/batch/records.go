@@ -1,6 +1,9 @@
 package batch
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Record is one record of a batch. Key and Value are nil for null.
 type Record struct {
@@ -125,6 +128,24 @@ func (w *walker) read(r *Record) error {
 		}
 	}
 	return w.done()
+}
+
+// stream parses a whole record of a cursor over a window. It is copied to scratch,
+// which is given back; the record lives until that is used again.
+func (w *walker) stream(r *Record, scratch []byte) ([]byte, error) {
+	length, err := w.c.varint()
+	if err != nil {
+		return scratch, err
+	}
+	if length < 0 {
+		return scratch, errRecordEnds
+	}
+	scratch = binary.AppendVarint(scratch[:0], int64(length))
+	if scratch, err = w.c.appendNext(scratch, int(length)); err != nil {
+		return scratch, err
+	}
+	one := walker{v: w.v, c: &cursor{b: scratch}}
+	return scratch, one.read(r)
 }
 
 // next passes over a whole record.

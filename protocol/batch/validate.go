@@ -158,9 +158,9 @@ func validateRecords(v View, o Options, c *cursor) (Summary, error) {
 		}
 		switch {
 		case r.nullKey && o.Compacted:
-			bad.add(i, false, fmt.Sprintf("Compacted topic cannot accept message without key in topic partition %s-%d.", o.Topic, o.Partition))
+			o.refuseNullKey(i, &bad)
 		case o.NowMs != 0:
-			o.checkTimestamp(v, i, ts, &bad)
+			o.checkTimestamp(v.TimestampType(), i, ts, &bad)
 		}
 	}
 	s.RecordBytes = c.at()
@@ -170,11 +170,15 @@ func validateRecords(v View, o Options, c *cursor) (Summary, error) {
 	return s, bad.err()
 }
 
-// checkTimestamp holds a record's timestamp against the topic's limits
-// (KIP-937).
-func (o *Options) checkTimestamp(v View, index int32, ts int64, bad *rejected) {
+func (o *Options) refuseNullKey(index int32, bad *rejected) {
+	bad.add(index, false, fmt.Sprintf("Compacted topic cannot accept message without key in topic partition %s-%d.", o.Topic, o.Partition))
+}
+
+// checkTimestamp holds a record's timestamp, of the type that its batch has,
+// against the topic's limits (KIP-937).
+func (o *Options) checkTimestamp(t TimestampType, index int32, ts int64, bad *rejected) {
 	if o.LogAppendTime || ts == NoTimestamp {
-		if v.TimestampType() == LogAppendTime {
+		if t == LogAppendTime {
 			bad.add(index, true, "Producer should not set timestamp type to LogAppendTime.")
 		}
 		return
