@@ -3,12 +3,14 @@
 #   kafka.sh start PORT DATA   starts it in the background, returns once it answers; extra key=value lines from $ORACLE_PROPS
 #   kafka.sh stop  DATA        stops it
 #   kafka.sh tool  CLASS ...   runs a class, e.g. org.apache.kafka.tools.TopicCommand --bootstrap-server ...
+# $ORACLE_VERSION picks another version than that of pom.xml, e.g. 3.9.2 for what Kafka 4 no longer serves.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 libs=$("$here/fetch.sh")
 verb=${1:?start, stop or tool}
 shift
-run() { java "-Xmx${ORACLE_HEAP:-512m}" -XX:+UseG1GC "-Dlog4j2.configurationFile=file:$here/log4j2.properties" -cp "$libs/*" "$@"; }
+log4j2="-Dlog4j2.configurationFile=file:$here/log4j2.properties" log4j="-Dlog4j.configuration=file:$here/log4j.properties"
+run() { java "-Xmx${ORACLE_HEAP:-512m}" -XX:+UseG1GC "$log4j2" "$log4j" -cp "$libs/*" "$@"; }
 case $verb in
 start)
 	port=$1 data=$2
@@ -32,7 +34,7 @@ start)
 		printf '%b\n' "${ORACLE_PROPS:-}" >>"$data/server.properties"
 		run kafka.tools.StorageTool format -t "$(run kafka.tools.StorageTool random-uuid)" -c "$data/server.properties" >"$data/format.out" 2>&1
 	fi
-	setsid java "-Xmx${ORACLE_HEAP:-512m}" -XX:+UseG1GC "-Dlog4j2.configurationFile=file:$here/log4j2.properties" \
+	setsid java "-Xmx${ORACLE_HEAP:-512m}" -XX:+UseG1GC "$log4j2" "$log4j" \
 		-cp "$libs/*" kafka.Kafka "$data/server.properties" >"$data/out" 2>&1 &
 	echo $! >"$data/pid"
 	for _ in $(seq 1 60); do
