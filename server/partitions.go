@@ -81,11 +81,11 @@ func (n *Node) resigned(topic string, partition, leaderEpoch int32) {
 }
 
 func (n *Node) topicsDeleted(topics []*metadata.Topic) {
-	deleted := make([]group.DeletedTopic, len(topics))
+	names := make([]string, len(topics))
 	for i, t := range topics {
-		deleted[i] = group.DeletedTopic{Name: t.Name, ID: t.ID}
+		names[i] = t.Name
 	}
-	n.groups.OnTopicsDeleted(deleted)
+	n.groups.OnTopicsDeleted(names)
 }
 
 // offsetsPartitions is how many partitions the groups' topic has, 0 while there

@@ -38,22 +38,16 @@ type instance[E, R, A any] struct {
 // parked is an answer that waits for the high watermark.
 type parked[A any] struct {
 	end    int64
-	call   uint64
 	answer A
-}
-
-// wait remembers who waits for an answer and returns the call's number.
-func (in *instance[E, R, A]) wait(done func(A, error)) uint64 {
-	in.nextCall++
-	in.calls[in.nextCall] = done
-	return in.nextCall
 }
 
 // event lets the machine decide. done is nil when nobody waits.
 func (in *instance[E, R, A]) event(event func(call uint64) E, done func(A, error)) {
 	var call uint64
 	if done != nil {
-		call = in.wait(done)
+		in.nextCall++
+		call = in.nextCall
+		in.calls[call] = done
 	}
 	e := event(call)
 	if in.s.rt.o.MayWrite(e) {
@@ -79,19 +73,14 @@ func (in *instance[E, R, A]) refuse(call uint64, err error) {
 func (in *instance[E, R, A]) handle(e E) {
 	o := &in.s.rt.o
 	out := in.machine.Handle(o.Clock.Now(), e)
-	err := in.write(out.Records, o.ProducerOf(e))
-	if err != nil && !isRefusal(err) {
+	if err := in.write(out.Records); err != nil {
 		in.s.fail(err)
 		return
 	}
 	o.Observe(in.machine, false)
 	in.timers.apply(out.Timers)
 	for _, a := range out.Answers {
-		if err != nil {
-			in.refuse(o.CallOf(a), err)
-			continue
-		}
-		in.parked = append(in.parked, parked[A]{end: in.appended, call: o.CallOf(a), answer: a})
+		in.parked = append(in.parked, parked[A]{end: in.appended, answer: a})
 	}
 	in.release(nil)
 }
@@ -99,59 +88,41 @@ func (in *instance[E, R, A]) handle(e E) {
 // recordOverhead is more than what a record takes beside its key and value.
 const recordOverhead = 32
 
-// write appends records, as one batch where they fit, and replays them. p is
-// whose transaction they are part of.
-func (in *instance[E, R, A]) write(records []R, p *Producer) error {
+// write appends records, as one batch where they fit, and replays them.
+func (in *instance[E, R, A]) write(records []R) error {
 	if len(records) == 0 {
 		return nil
 	}
 	o := &in.s.rt.o
 	nowMs := o.Clock.Now().UnixMilli()
-	b := in.newBatch(p)
+	b := batch.NewBuilder(batch.BuilderOptions{LeaderEpoch: in.s.epoch})
 	first := 0
 	var entries []entry
 	for i := range records {
 		key, value := o.Codec.Encode(records[i])
 		if b.Len() > 0 && b.SizeBytes()+len(key)+len(value)+recordOverhead > o.MaxBatchBytes {
-			if err := in.append(b, records[first:i], entries, p); err != nil {
+			if err := in.append(b, records[first:i], entries); err != nil {
 				return err
 			}
-			b, first, entries = in.newBatch(p), i, nil
+			b, first, entries = batch.NewBuilder(batch.BuilderOptions{LeaderEpoch: in.s.epoch}), i, nil
 		}
 		b.Add(nowMs, key, value)
 		entries = append(entries, entry{key: key, value: value})
 	}
-	return in.append(b, records[first:], entries, p)
+	return in.append(b, records[first:], entries)
 }
 
-func (in *instance[E, R, A]) newBatch(p *Producer) *batch.Builder {
-	o := batch.BuilderOptions{LeaderEpoch: in.s.epoch}
-	if p != nil {
-		o.Producer = &batch.ProducerStamp{ID: p.ID, Epoch: p.Epoch, BaseSequence: batch.NoSequence}
-		o.Transactional = true
-	}
-	return batch.NewBuilder(o)
-}
-
-func (in *instance[E, R, A]) append(b *batch.Builder, records []R, entries []entry, p *Producer) error {
-	producerID := noProducer
-	var offset int64
-	var err error
-	if p == nil {
-		offset, err = in.log.Append(in.s.epoch, b.Build(), in.onCommitted)
-	} else {
-		producerID = p.ID
-		offset, err = in.txnLog().AppendVerified(in.s.epoch, b.Build(), p.Guard, in.onCommitted)
-	}
+func (in *instance[E, R, A]) append(b *batch.Builder, records []R, entries []entry) error {
+	offset, err := in.log.Append(in.s.epoch, b.Build(), in.onCommitted)
 	if err != nil {
 		return fmt.Errorf("append %d records to %s-%d: %w", len(records), in.s.rt.o.Topic, in.s.partition, err)
 	}
 	for i := range records {
-		in.replayRecord(offset+int64(i), producerID, records[i])
+		in.machine.Replay(offset+int64(i), records[i])
 		entries[i].offset = offset + int64(i)
 	}
 	in.appended = offset + int64(len(records))
-	in.ck.add(span{end: in.appended, epoch: in.s.epoch, entries: entries, producer: producerID})
+	in.ck.add(entries, in.appended, in.s.epoch)
 	in.s.failures = 0
 	return nil
 }
@@ -178,7 +149,7 @@ func (in *instance[E, R, A]) release(err error) {
 		ready := in.parked[:n]
 		in.parked = in.parked[n:]
 		for i := range ready {
-			in.send(ready[i].call, ready[i].answer)
+			in.send(ready[i].answer)
 		}
 		if len(in.parked) == 0 {
 			in.parked = nil
@@ -193,7 +164,8 @@ func (in *instance[E, R, A]) release(err error) {
 	}
 }
 
-func (in *instance[E, R, A]) send(call uint64, a A) {
+func (in *instance[E, R, A]) send(a A) {
+	call := in.s.rt.o.CallOf(a)
 	if call == 0 {
 		in.s.rt.o.Effect(in.s.partition, in.s.epoch, a, in.reply)
 		return
@@ -207,9 +179,9 @@ func (in *instance[E, R, A]) send(call uint64, a A) {
 // checkpoint sees to it that what was committed is stored before long.
 func (in *instance[E, R, A]) checkpoint() {
 	switch {
-	case in.ck.spanBytes >= flushBytes:
+	case in.ck.pendingBytes >= flushBytes:
 		in.ck.flush(in.log.HighWatermark())
-	case len(in.ck.spans) > 0 && in.flushTimer == nil:
+	case len(in.ck.pending) > 0 && in.flushTimer == nil:
 		in.flushTimer = in.s.rt.o.Clock.AfterFunc(flushEvery, func() {
 			in.s.put(job[E, A]{kind: jobCheckpoint, owner: in})
 		})

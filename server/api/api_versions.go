@@ -52,7 +52,7 @@ func (h *Handlers) apiVersions(c *Call, req *kmsg.ApiVersionsRequest, resp *kmsg
 	}
 	for _, row := range h.table {
 		key := kmsg.NewApiVersionsResponseApiKey()
-		key.ApiKey, key.MinVersion, key.MaxVersion = row.Key, row.AdvertiseMin, row.Max
+		key.ApiKey, key.MinVersion, key.MaxVersion = row.Key, row.Min, row.Max
 		resp.ApiKeys = append(resp.ApiKeys, key)
 	}
 	h.fillFeatures(c.Header.Version, resp)
@@ -115,7 +115,7 @@ func (h *Handlers) unknownApiVersions(c *Call) {
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.ErrorCode = kerr.UnsupportedVersion.Code
 	key := kmsg.NewApiVersionsResponseApiKey()
-	key.ApiKey, key.MinVersion, key.MaxVersion = c.row.Key, c.row.AdvertiseMin, c.row.Max
+	key.ApiKey, key.MinVersion, key.MaxVersion = c.row.Key, c.row.Min, c.row.Max
 	resp.ApiKeys = append(resp.ApiKeys, key)
 	c.resp = resp
 	c.Reply()

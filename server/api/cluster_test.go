@@ -59,7 +59,7 @@ func TestApiVersions(t *testing.T) {
 			t.Fatalf("v%d: error %d, %d keys", v, resp.ErrorCode, len(resp.ApiKeys))
 		}
 		for i, k := range resp.ApiKeys {
-			if row := Table[i]; k.ApiKey != row.Key || k.MinVersion != row.AdvertiseMin || k.MaxVersion != row.Max {
+			if row := Table[i]; k.ApiKey != row.Key || k.MinVersion != row.Min || k.MaxVersion != row.Max {
 				t.Errorf("v%d: %+v, the table says %+v", v, k, row)
 			}
 		}

@@ -30,7 +30,6 @@ func TestUnservedRequestsCloseTheConnection(t *testing.T) {
 		{"unknown version", header(3, 99, 1, 0, 1), "Metadata version 99 (key 3) is not served"},
 		{"negative version", header(3, -1, 1, 0, 0, 0, 0), "Metadata version -1 (key 3) is not served"},
 		{"internal API", header(4, 0, 1), "LeaderAndISR version 0 (key 4) is not served"},
-		{"version below the lowest", header(0, 2, 1), "Produce version 2 (key 0) is not served"},
 		{"short body", header(3, 4, 1, 0, 0, 0, 9, 1), "decode Metadata v4"},
 		{"array beyond the frame", header(3, 4, 1, 0x7f, 0xff, 0xff, 0xff, 0), "decode Metadata v4"},
 		{"client id beyond the frame", append(header(3, 4, 1)[:8], 0x7f, 0xff), "request header"},

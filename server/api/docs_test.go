@@ -19,8 +19,8 @@ const docsFile = "../../docs/apis.md"
 // apiNotes says in a line what each of Kafka's APIs is for, and what is
 // particular about it here. TestTable wants one for every served API.
 var apiNotes = map[int16]string{
-	0:  "Writes record batches. Listed from version 0, as Kafka 4 does, because librdkafka reads a missing version 0 as an old broker.",
-	1:  "Reads record batches: long polls, incremental sessions (KIP-227), topic ids (KIP-516).",
+	0:  "Writes record batches; before v3 message sets of format v0 and v1, which are stored as batches.",
+	1:  "Reads record batches, before v4 message sets of format v0 and v1 made of them: long polls, incremental sessions (KIP-227), topic ids (KIP-516).",
 	2:  "Offsets by timestamp, of the ends of a partition, and of its largest timestamp.",
 	3:  "Brokers, topics and leaders. An auto-created topic's row is in the response that created it.",
 	8:  "Commits consumer offsets.",
@@ -87,11 +87,7 @@ func apiDocs() string {
 		row, ok := rows[key]
 		switch {
 		case ok:
-			listed := ""
-			if row.AdvertiseMin != row.Min {
-				listed = fmt.Sprintf(" (listed from %d)", row.AdvertiseMin)
-			}
-			fmt.Fprintf(&served, "| %d | %s | %d-%d%s | %s |\n", key, row.Name, row.Min, row.Max, listed, note)
+			fmt.Fprintf(&served, "| %d | %s | %d-%d | %s |\n", key, row.Name, row.Min, row.Max, note)
 		case documented:
 			fmt.Fprintf(&missing, "| %d | %s | %s |\n", key, protocol.Name(key), note)
 		}

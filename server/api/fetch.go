@@ -15,7 +15,7 @@ import (
 // readCommitted is Kafka's number of the isolation level.
 const readCommitted = 1
 
-// fetch serves Fetch v4 to v18: long polls, sessions (KIP-227), topic ids
+// fetch serves Fetch v0 to v18: long polls, sessions (KIP-227), topic ids
 // (KIP-516), leader epochs (KIP-320), diverging epochs (KIP-595), leaders and
 // endpoints (KIP-951).
 func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse) {
@@ -37,8 +37,9 @@ func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse)
 	}
 	f.ctx, f.parts, f.parked = ctx, parts, parkedOf(c)
 	f.resolve()
-	if c.Net.OnLoop() && !f.hot() {
-		// Old records may have to come from the disk: not on an event loop.
+	if c.Net.OnLoop() && (f.version < firstBatchFetch || !f.hot()) {
+		// Records may have to come from the disk, or be converted: not on an
+		// event loop.
 		h.Reads.Go(func() { h.guard(c, f.first) })
 		return
 	}
@@ -59,6 +60,8 @@ type fetchCall struct {
 	committed          bool
 	ctx                fetchContext
 	parts              []fetchPart
+	// charged is what chargeOld has charged.
+	charged int
 
 	waiter  *park.Waiter
 	watches []replica.Watch
@@ -158,11 +161,16 @@ func (f *fetchCall) read() {
 		if p.partition == nil {
 			continue
 		}
-		p.read, p.err = p.partition.Read(replica.ReadRequest{
+		r := replica.ReadRequest{
 			Offset: p.offset, MaxBytes: min(int(p.maxBytes), left), AtLeastOne: atLeastOne, Committed: f.committed,
 			LeaderEpoch: p.leaderEpoch, LastFetchedEpoch: p.lastFetchedEpoch,
 			Follower: f.follower,
-		})
+		}
+		if f.version < firstZstdFetch {
+			p.read, p.err = f.readOlder(p.partition, r)
+		} else {
+			p.read, p.err = p.partition.Read(r)
+		}
 		if n := p.sizeBytes(); n > 0 {
 			left, atLeastOne = max(left-n, 0), false
 		}
@@ -222,7 +230,7 @@ func (f *fetchCall) reply() {
 		if p.err == nil {
 			continue
 		}
-		code := protocol.Code(p.err)
+		code := knownCode(protocol.Code(p.err), f.version, firstStorageErrorFetch)
 		f.c.CountError(code)
 		if f.version < 16 || code != kerr.NotLeaderForPartition.Code && code != kerr.FencedLeaderEpoch.Code {
 			continue
@@ -235,6 +243,7 @@ func (f *fetchCall) reply() {
 			}
 		}
 	}
+	f.chargeOld()
 	sessionID, answer, err := f.ctx.end(f.parts)
 	if err != nil {
 		for i := range f.parts {

@@ -55,7 +55,9 @@ func encodeFetch(h protocol.Header, a *fetchAnswer) network.Response {
 	w.b = append(w.b, 0, 0, 0, 0)
 	w.i32(h.CorrelationID)
 	w.noTags()
-	w.i32(0) // throttle time
+	if a.version >= 1 {
+		w.i32(0) // throttle time
+	}
 	if a.version >= 7 {
 		w.i16(a.errorCode)
 		w.i32(a.sessionID)
@@ -107,8 +109,12 @@ func (w *fetchWriter) topics(a *fetchAnswer) {
 
 func (w *fetchWriter) partition(a *fetchAnswer, p *fetchPart) {
 	w.i32(p.key.partition)
-	w.i16(protocol.Code(p.err))
+	w.i16(knownCode(protocol.Code(p.err), a.version, firstStorageErrorFetch))
 	w.i64(p.highWatermark())
+	if a.version < 4 {
+		w.records(p)
+		return
+	}
 	w.i64(p.stableOffset())
 	if a.version >= 5 {
 		w.i64(p.startOffset())

@@ -16,6 +16,9 @@ type metrics struct {
 	on     bool
 	perAPI [kmsg.MaxKey + 1]apiMetrics
 	errors *telemetry.Counter
+	// up and down count records that were converted from and to old message
+	// formats.
+	up, down *telemetry.Counter
 }
 
 type apiMetrics struct {
@@ -30,6 +33,8 @@ func newMetrics(r *telemetry.Registry, table []API) *metrics {
 	bytesOut := r.Counter("barnabas_response_bytes_total", "Bytes of responses, by API.", "api")
 	seconds := r.Histogram("barnabas_request_seconds", "Time from a request's arrival to its answer, waits included, by API.", "api")
 	m.errors = r.Counter("barnabas_request_errors_total", "Error codes in responses, by API and by Kafka's name of the error.", "api", "error")
+	converted := r.Counter("barnabas_converted_records_total", "Records that were converted from the message formats of clients before Kafka 0.11 (up) or to them (down).", "direction")
+	m.up, m.down = converted.With("up"), converted.With("down")
 	for _, row := range table {
 		m.perAPI[row.Key] = apiMetrics{requests.With(row.Name), bytesIn.With(row.Name), bytesOut.With(row.Name), seconds.With(row.Name)}
 	}
@@ -57,6 +62,20 @@ func (m *metrics) countError(row *API, code int16) {
 		name = e.Message
 	}
 	m.errors.With(row.Name, name).Inc()
+}
+
+// convertedUp counts records that came in an old message format.
+func (m *metrics) convertedUp(n int32) {
+	if m != nil && m.on {
+		m.up.Add(float64(n))
+	}
+}
+
+// convertedDown counts records that went out in an old message format.
+func (m *metrics) convertedDown(n int) {
+	if m != nil && m.on {
+		m.down.Add(float64(n))
+	}
 }
 
 // countErrors counts every error code in a response.

@@ -16,10 +16,9 @@ import (
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
-// produce serves Produce v3 to v13: one batch of message format v2 for each
-// partition. It is listed from v0, as Kafka 4 does, because librdkafka takes a
-// broker that doesn't for one without compression (KIP-896, KAFKA-18659). Topic
-// ids are KIP-516, record errors KIP-467, leaders and endpoints KIP-951.
+// produce serves Produce v0 to v13: one batch of message format v2 for each
+// partition, or a message set of an older format before v3. Topic ids are KIP-516,
+// record errors KIP-467, leaders and endpoints KIP-951.
 func (h *Handlers) produce(c *Call, req *kmsg.ProduceRequest, resp *kmsg.ProduceResponse) {
 	pc := produceCall{h: h, c: c, req: req, resp: resp, img: h.Image(), nowMs: h.Clock.Now().UnixMilli()}
 	if before, ok := c.Net.State.(*produceCall); ok {
@@ -128,15 +127,23 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	if p.Internal() && pc.c.Header.ClientID != adminClientID {
 		return nil, protocol.Errorf(kerr.InvalidTopicException, "clients can't write to the internal topic %s", p.TopicPartition().Topic)
 	}
-	v, err := onlyBatch(in.Records, pc.req.Version)
-	if err != nil {
-		return nil, err
+	var v batch.View
+	old := pc.req.Version < firstBatchProduce
+	if !old {
+		if v, err = onlyBatch(in.Records, pc.req.Version); err != nil {
+			return nil, err
+		}
 	}
 	cfg := p.Config()
 	o := cfg.Batch
 	o.NowMs, o.NoZstd = pc.nowMs, pc.req.Version < 7
 	o.Topic, o.Partition = p.TopicPartition().Topic, in.Partition
-	if pc.prepared != pc.rows+1 {
+	switch {
+	case old:
+		if v, err = pc.prepareOld(in.Records, o); err != nil || v == nil {
+			return p, err
+		}
+	case pc.prepared != pc.rows+1:
 		if v, err = pc.prepare(v, o); err != nil {
 			return p, err
 		}
@@ -241,7 +248,7 @@ var withoutLogStart = map[int16]bool{
 
 // fail fills a row with an error. p is nil when the request itself was wrong.
 func (pc *produceCall) fail(row *kmsg.ProduceResponseTopicPartition, p *replica.Partition, err error) {
-	row.ErrorCode, row.ErrorMessage = protocol.Code(err), protocol.Message(err)
+	row.ErrorCode, row.ErrorMessage = knownCode(protocol.Code(err), pc.req.Version, firstStorageErrorProduce), protocol.Message(err)
 	pc.c.CountError(row.ErrorCode)
 	row.BaseOffset, row.LogAppendTime, row.LogStartOffset = -1, -1, -1
 	if p != nil && !withoutLogStart[row.ErrorCode] {

@@ -13,9 +13,6 @@ type API struct {
 	Name string
 	// Inline says that the handler never blocks: it may run on an event loop.
 	Inline bool
-	// AdvertiseMin is the lowest version ApiVersions lists when it differs from
-	// Min (Produce is listed from 0, as in Kafka 4).
-	AdvertiseMin int16
 	// Large admits requests up to socket.request.max.bytes; others may be up to
 	// requestBytesMax.
 	Large bool
@@ -39,8 +36,8 @@ const requestBytesMax = 8 << 20
 // Table lists every API that is served, by key. A handler must not read it (that
 // is an initialization cycle): Handlers has a copy.
 var Table = []API{
-	rowOf(3, true, (*Handlers).produce).advertisedFrom(0).large().hot().withoutFrame(),
-	rowOf(4, true, (*Handlers).fetch).hot(),
+	rowOf(0, true, (*Handlers).produce).large().hot().withoutFrame(),
+	rowOf(0, true, (*Handlers).fetch).hot(),
 	rowOf(0, false, (*Handlers).listOffsets),
 	rowOf(0, true, (*Handlers).metadata),
 	rowOf(0, true, (*Handlers).offsetCommit),
@@ -85,7 +82,7 @@ func rowOf[Req any, PReq interface {
 	}
 	probe := newReq()
 	return API{
-		Key: probe.Key(), Min: min, Max: probe.MaxVersion(), AdvertiseMin: min,
+		Key: probe.Key(), Min: min, Max: probe.MaxVersion(),
 		Name: kmsg.NameForKey(probe.Key()), Inline: inline, newRequest: newReq,
 		Aliases: hasBytes(reflect.TypeFor[Req]()),
 		serve: func(h *Handlers, c *Call, req kmsg.Request) {
@@ -93,13 +90,6 @@ func rowOf[Req any, PReq interface {
 			handle(h, c, (*Req)(req.(PReq)), any(c.resp).(*Resp))
 		},
 	}
-}
-
-// advertisedFrom lists versions that are not served, for clients that take
-// their absence badly.
-func (a API) advertisedFrom(version int16) API {
-	a.AdvertiseMin = version
-	return a
 }
 
 // large admits requests as large as the listener does.
