@@ -81,11 +81,11 @@ func (n *Node) resigned(topic string, partition, leaderEpoch int32) {
 }
 
 func (n *Node) topicsDeleted(topics []*metadata.Topic) {
-	names := make([]string, len(topics))
+	deleted := make([]group.DeletedTopic, len(topics))
 	for i, t := range topics {
-		names[i] = t.Name
+		deleted[i] = group.DeletedTopic{Name: t.Name, ID: t.ID}
 	}
-	n.groups.OnTopicsDeleted(names)
+	n.groups.OnTopicsDeleted(deleted)
 }
 
 // offsetsPartitions is how many partitions the groups' topic has, 0 while there

@@ -91,7 +91,7 @@ func (l *Log) appendLocked(req AppendRequest) (AppendResult, error) {
 		return AppendResult{}, l.Err()
 	}
 	l.noteEpochs(req, p)
-	l.producers.Commit()
+	l.commitProducersLocked()
 	l.addUnflushed(int64(len(req.Batches)))
 	l.logEnd.Store(p.last + 1)
 	return AppendResult{FirstOffset: p.first, LastOffset: p.last, LogStartOffset: start, FlushBeforeAck: l.mustFlush(cfg, p.last+1)}, nil
@@ -154,20 +154,11 @@ func place(v batch.View, req AppendRequest, next *int64) error {
 // stageProducer checks a batch of an idempotent producer; done means that it is
 // a duplicate.
 func (l *Log) stageProducer(v batch.View, req AppendRequest, p *pending) (done bool, err error) {
-	b := producerBatch(v)
-	if v.IsControl() {
-		if b.Marker, err = marker(v); err != nil {
-			return false, err
-		}
+	b, ok, err := producerBatch(v, v)
+	if err != nil || !ok {
+		return false, err
 	}
-	origin := producer.Client
-	switch {
-	case req.Replicated:
-		origin = producer.Replication
-	case req.Internal:
-		origin = producer.Coordinator
-	}
-	p.dup, p.isDup, err = l.producers.Stage(b, origin)
+	p.dup, p.isDup, err = l.producers.Stage(b, checksOf(req, l.cfg.Load()))
 	return p.isDup, err
 }
 

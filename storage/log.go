@@ -47,7 +47,8 @@ type Log struct {
 
 	maintenance chan struct{}
 
-	flush flushQueue
+	flush  flushQueue
+	stable stability
 
 	mu        sync.Mutex
 	epochs    epochs
@@ -123,7 +124,10 @@ func (l *Log) HighWatermark() int64 {
 
 // SetHighWatermark notes the partition's high watermark: the store checkpoints
 // it, and retention and DeleteRecordsTo do not pass it.
-func (l *Log) SetHighWatermark(offset int64) { l.highWatermark.Store(offset) }
+func (l *Log) SetHighWatermark(offset int64) {
+	l.highWatermark.Store(offset)
+	l.stable.below(offset)
+}
 
 // Err is why the partition is offline, nil when it is not.
 func (l *Log) Err() error {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +21,12 @@ const historyBytes = 8 << 20
 // log that has no snapshot at all has no producers either: it was stopped
 // cleanly, by something that keeps none.
 func (l *Log) loadProducersLocked(end int64, trust bool) error {
+	err := l.fillProducersLocked(end, trust)
+	l.stable.reset(l.producers.FirstOpen())
+	return err
+}
+
+func (l *Log) fillProducersLocked(end int64, trust bool) error {
 	l.producers.Reset()
 	start := l.logStart.Load()
 	from, damaged := start, false
@@ -108,12 +113,14 @@ func (l *Log) replay(t *producer.Table, from, end int64) error {
 			if !h.HasProducerID() {
 				return true
 			}
-			b, err := l.producerBatch(s, h)
+			b, ok, err := l.producerBatch(s, h)
 			if err != nil {
 				inner = err
 				return false
 			}
-			t.Replay(b)
+			if ok {
+				t.Replay(b)
+			}
 			return true
 		})
 		err = errors.Join(err, inner)
@@ -131,40 +138,34 @@ func (l *Log) replay(t *producer.Table, from, end int64) error {
 	return nil
 }
 
-func (l *Log) producerBatch(s *segment.Segment, h segment.Header) (producer.Batch, error) {
-	b := producerBatch(h.View)
-	if !h.IsControl() {
-		return b, nil
+// producerBatch reads a batch's header, and of a control batch its record.
+func (l *Log) producerBatch(s *segment.Segment, h segment.Header) (b producer.Batch, ok bool, err error) {
+	whole := h.View
+	if h.IsControl() {
+		if whole, err = s.Batch(h); err != nil {
+			return b, false, err
+		}
 	}
-	v, err := s.Batch(h)
-	if err != nil {
-		return b, err
-	}
-	b.Marker, err = marker(v)
-	return b, err
+	return producerBatch(h.View, whole)
 }
 
-// producerBatch is what the table needs of a data batch's header.
-func producerBatch(v batch.View) producer.Batch {
-	return producer.Batch{
+// producerBatch is what the table needs of a batch; whole need only be that for a
+// control batch. One without a marker says nothing about its producer: ok is false.
+func producerBatch(v, whole batch.View) (b producer.Batch, ok bool, err error) {
+	b = producer.Batch{
 		ProducerID: v.ProducerID(), Epoch: v.ProducerEpoch(),
 		BaseSequence: v.BaseSequence(), LastSequence: v.LastSequence(),
 		FirstOffset: v.BaseOffset(), LastOffset: v.LastOffset(),
 		TimestampMs: v.MaxTimestamp(), Transactional: v.IsTransactional(),
 	}
-}
-
-// marker reads the value of a control record: version and coordinator epoch.
-func marker(v batch.View) (*producer.Marker, error) {
-	m := &producer.Marker{CoordinatorEpoch: -1}
-	err := batch.Records(v, 0, func(r batch.Record) error {
-		if len(r.Value) < 6 {
-			return fmt.Errorf("%w: the marker at offset %d has a value of %d bytes", ErrCorrupt, r.Offset, len(r.Value))
-		}
-		m.CoordinatorEpoch = int32(binary.BigEndian.Uint32(r.Value[2:]))
-		return batch.ErrStop
-	})
-	return m, err
+	if !v.IsControl() {
+		return b, true, nil
+	}
+	m, ok, err := batch.ParseMarker(whole)
+	if ok {
+		b.Marker = &producer.Marker{CoordinatorEpoch: m.CoordinatorEpoch, Commit: m.Commit}
+	}
+	return b, ok, err
 }
 
 func (l *Log) snapshotPath(offset int64) string {

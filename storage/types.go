@@ -36,6 +36,9 @@ type LogConfig struct {
 	Preallocate       bool
 	// LogAppendTime is message.timestamp.type=LogAppendTime.
 	LogAppendTime bool
+	// VerifyTransactions is transaction.partition.verification.enable: the first
+	// batch of a transaction needs a guard (KIP-890).
+	VerifyTransactions bool
 }
 
 // AppendRequest is one append to a partition's log.
@@ -49,8 +52,32 @@ type AppendRequest struct {
 	LeaderEpoch int32
 	// Replicated keeps the offsets and epochs that the batches carry.
 	Replicated bool
-	// Internal marks a coordinator's own append: no producer checks.
+	// Internal marks a coordinator's own append: of its producer only the epoch is
+	// checked.
 	Internal bool
+	// Guard is what a transactional batch was verified under (KIP-890); zero where
+	// its transaction is open in this partition, and for all other batches.
+	Guard VerificationGuard
+	// TransactionVersion is that of the transaction which a marker ends. From 2 on
+	// its epoch must be newer than the one of the records (KIP-890, 1228).
+	TransactionVersion int16
+}
+
+// VerificationGuard stands for one verification of a transaction in a partition
+// (KIP-890): between its start and the append no marker may have come.
+type VerificationGuard uint64
+
+// Verification is the batch for which a verification starts.
+type Verification struct {
+	ProducerID    int64
+	ProducerEpoch int16
+	// BaseSequence is the batch's first sequence number, batch.NoSequence for a
+	// coordinator's records.
+	BaseSequence int32
+	// EpochBump says that the producer's epoch is bumped at the end of every
+	// transaction (transactions v2), so that a producer without state starts at
+	// sequence number 0.
+	EpochBump bool
 }
 
 // AppendResult tells where an append went.

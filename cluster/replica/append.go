@@ -24,6 +24,10 @@ type AppendOptions struct {
 	// NoWait fails with storage.ErrBusy, and has done nothing, where the append
 	// would have to wait for another one or for the log to load.
 	NoWait bool
+	// Guard is what StartVerification gave for a transactional batch.
+	Guard storage.VerificationGuard
+	// TransactionVersion is AppendMarker's.
+	TransactionVersion int16
 }
 
 // Appended is an append that the leader has written. Acked says when its producer
@@ -58,7 +62,7 @@ func (p *Partition) Append(batches []byte, o AppendOptions) (Appended, error) {
 	if o.NoWait {
 		write = log.TryAppend
 	}
-	res, err := write(storage.AppendRequest{Batches: batches, LeaderEpoch: epoch, Internal: o.Internal})
+	res, err := write(storage.AppendRequest{Batches: batches, LeaderEpoch: epoch, Internal: o.Internal, Guard: o.Guard, TransactionVersion: o.TransactionVersion})
 	if errors.Is(err, storage.ErrBusy) {
 		return Appended{}, err
 	}

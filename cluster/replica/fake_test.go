@@ -65,6 +65,10 @@ func (l *fakeLog) TryAppend(r storage.AppendRequest) (storage.AppendResult, erro
 	return l.Append(r)
 }
 
+func (l *fakeLog) StartVerification(storage.Verification, bool) (storage.VerificationGuard, error) {
+	return 1, nil
+}
+
 func (l *fakeLog) Read(r storage.ReadRequest) (storage.ReadResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

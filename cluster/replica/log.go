@@ -15,6 +15,9 @@ type Log interface {
 	Append(storage.AppendRequest) (storage.AppendResult, error)
 	// TryAppend is Append that fails with storage.ErrBusy instead of waiting.
 	TryAppend(storage.AppendRequest) (storage.AppendResult, error)
+	// StartVerification begins the verification of a transactional append, with
+	// noWait only where that needs no wait.
+	StartVerification(v storage.Verification, noWait bool) (storage.VerificationGuard, error)
 	Read(storage.ReadRequest) (storage.ReadResult, error)
 	LogStartOffset() int64
 	LogEndOffset() int64

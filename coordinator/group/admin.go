@@ -96,6 +96,11 @@ func (s *step) forget(g *classic) {
 		s.eachOffset(st, func(topic string, partition int32, _ committed) {
 			s.record(offsetTombstone(g.id, topic, partition))
 		})
+		for _, tp := range st.pendingPartitions() {
+			if st.offsets[tp.topic][tp.partition].value == nil {
+				s.record(offsetTombstone(g.id, tp.topic, tp.partition))
+			}
+		}
 	}
 	s.record(Record{Group: g.id})
 	for id := range g.pendingJoin {

@@ -6,11 +6,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/machine"
 	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/protocol"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // Topic is the internal topic that the groups are kept in.
@@ -62,7 +64,7 @@ func NewCoordinator(o Options) *Coordinator {
 			Loaded:   func() Event { return Event{Request: Loaded{}} },
 			Fired:    func(key string) Event { return Event{Request: TimerFired{Key: key}} },
 			CallOf:   func(a Answer) uint64 { return a.Call },
-			MayWrite: MayWrite, MaxBatchBytes: o.Config.MaxBatchBytes,
+			MayWrite: MayWrite, ProducerOf: producerOf, MaxBatchBytes: o.Config.MaxBatchBytes,
 		}),
 	}
 }
@@ -77,13 +79,13 @@ func (c *Coordinator) OnResigned(partition, leaderEpoch int32) {
 
 // OnTopicsDeleted forgets what was committed for topics that are gone, and all
 // groups when Topic itself is.
-func (c *Coordinator) OnTopicsDeleted(names []string) {
-	for _, name := range names {
-		if name == Topic {
+func (c *Coordinator) OnTopicsDeleted(topics []DeletedTopic) {
+	for _, t := range topics {
+		if t.Name == Topic {
 			c.rt.ForgetAll()
 		}
 	}
-	c.rt.Tell(func() Event { return Event{Request: TopicsDeleted{Names: names}} })
+	c.rt.Tell(func() Event { return Event{Request: TopicsDeleted{Topics: topics}} })
 }
 
 // Close stops the coordinator; it returns when nothing of it runs any more.
@@ -169,10 +171,39 @@ func (c *Coordinator) CommitOffsets(who Client, r *kmsg.OffsetCommitRequest, don
 	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.OffsetCommitResponse { return CommitError(r, code) })
 }
 
+// CommitTransactionalOffsets stores offsets that count once the producer's
+// transaction is committed.
+func (c *Coordinator) CommitTransactionalOffsets(who Client, r CommitPending, done func(*kmsg.TxnOffsetCommitResponse)) {
+	submit(c, r.Request.Group, who, r, done, func(code *kerr.Error) *kmsg.TxnOffsetCommitResponse {
+		return TxnCommitError(r.Request, code)
+	})
+}
+
+// StartVerification begins the verification that a producer's offsets for a group
+// need (KIP-890) in the partition of Topic that the group is in. A zero guard
+// means that the transaction is open there already.
+func (c *Coordinator) StartVerification(groupID string, v storage.Verification, done func(partition int32, guard storage.VerificationGuard, err error)) {
+	p, err := c.partition(groupID)
+	if err != nil {
+		done(-1, 0, err)
+		return
+	}
+	c.rt.StartVerification(p, v, func(guard storage.VerificationGuard, err error) { done(p, guard, err) })
+}
+
+// CompleteTransaction writes the marker that ends a producer's transaction into a
+// partition of Topic, whether or not it has offsets there. done is called once
+// the marker is committed and what it says is seen, or with the reason why it was
+// not written.
+func (c *Coordinator) CompleteTransaction(partition int32, m replica.Marker, done func(error)) {
+	c.rt.CompleteTransaction(partition, m, done)
+}
+
 // FetchOffsets reads one group's offsets. The topics have names, and ids where
 // known; nil Topics are all.
-func (c *Coordinator) FetchOffsets(g *kmsg.OffsetFetchRequestGroup, done func(*kmsg.OffsetFetchResponseGroup)) {
-	submit(c, g.Group, Client{}, FetchOffsets{Group: g}, done, func(code *kerr.Error) *kmsg.OffsetFetchResponseGroup {
+func (c *Coordinator) FetchOffsets(r FetchOffsets, done func(*kmsg.OffsetFetchResponseGroup)) {
+	g := r.Group
+	submit(c, g.Group, Client{}, r, done, func(code *kerr.Error) *kmsg.OffsetFetchResponseGroup {
 		resp := kmsg.NewOffsetFetchResponseGroup()
 		if code == kerr.CoordinatorNotAvailable {
 			// Consumers before 3.9 do not know the code here; this one makes them

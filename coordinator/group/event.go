@@ -1,6 +1,10 @@
 package group
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/storage"
+)
 
 // Event is what the machine is asked to decide.
 type Event struct {
@@ -30,6 +34,16 @@ type Client struct {
 // *kmsg.OffsetFetchResponseGroup.
 type FetchOffsets struct {
 	Group *kmsg.OffsetFetchRequestGroup
+	// RequireStable makes an open transaction's offset an error.
+	RequireStable bool
+}
+
+// CommitPending commits offsets in a transaction. The topics have names; the
+// response is a *kmsg.TxnOffsetCommitResponse.
+type CommitPending struct {
+	Request *kmsg.TxnOffsetCommitRequest
+	// Guard is that of the transaction's verification.
+	Guard storage.VerificationGuard
 }
 
 // DescribeGroup asks for one group; the response is a
@@ -53,7 +67,13 @@ type DeleteGroup struct {
 
 // TopicsDeleted says that topics are gone, and their offsets with them.
 type TopicsDeleted struct {
-	Names []string
+	Topics []DeletedTopic
+}
+
+// DeletedTopic is a topic that is gone.
+type DeletedTopic struct {
+	Name string
+	ID   [16]byte
 }
 
 // Loaded is the first event after the log was replayed.

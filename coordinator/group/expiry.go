@@ -1,6 +1,8 @@
 package group
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/machine"
@@ -18,12 +20,13 @@ func (s *step) armExpiry() {
 }
 
 // expireOffsets writes tombstones for offsets that nobody needs any more, and
-// for empty groups that have none left.
+// for empty groups that have none left. What a transaction may still change
+// stays.
 func (s *step) expireOffsets() {
 	for _, id := range s.storedIDs() {
 		g := s.view(id)
 		left := s.expireGroup(g, s.groups[id])
-		if left == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
+		if left == 0 && len(s.groups[id].pending) == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
 			s.record(Record{Group: id})
 			delete(s.soft.groups, id)
 		}
@@ -34,7 +37,7 @@ func (s *step) expireOffsets() {
 func (s *step) expireGroup(g *classic, st *stored) (left int) {
 	base, may := g.expiryBase()
 	s.eachOffset(st, func(topic string, partition int32, c committed) {
-		if !may || g.subscribedTo(topic) || !s.expired(c, base) {
+		if !may || g.subscribedTo(topic) || !s.expired(c, base) || st.hasPending(topic, partition) {
 			left++
 			return
 		}
@@ -68,13 +71,35 @@ func (s *step) expired(c committed, baseMs int64) bool {
 	return s.nowMs()-baseMs >= s.cfg.OffsetsRetentionMs
 }
 
-// topicsDeleted removes the offsets of topics that are gone from every group.
-func (s *step) topicsDeleted(names []string) {
+// topicsDeleted removes the offsets of topics that are gone from every group,
+// pending ones too. Offsets that were committed for another topic of the same
+// name stay.
+func (s *step) topicsDeleted(topics []DeletedTopic) {
 	for _, id := range s.storedIDs() {
-		for _, topic := range names {
-			for _, p := range sortedPartitions(s.groups[id].offsets[topic]) {
-				s.record(offsetTombstone(id, topic, p))
+		st := s.groups[id]
+		for _, t := range topics {
+			gone := map[int32]struct{}{}
+			for p, c := range st.offsets[t.Name] {
+				if t.owns(c) {
+					gone[p] = struct{}{}
+				}
+			}
+			for tp, byProducer := range st.pending {
+				for _, c := range byProducer {
+					if tp.topic == t.Name && t.owns(c) {
+						gone[tp.partition] = struct{}{}
+					}
+				}
+			}
+			for _, p := range slices.Sorted(maps.Keys(gone)) {
+				s.record(offsetTombstone(id, t.Name, p))
 			}
 		}
 	}
+}
+
+// owns tells whether an offset is of this topic; one without a topic id may be of
+// any that had the name.
+func (t DeletedTopic) owns(c committed) bool {
+	return c.value.TopicID == [16]byte{} || c.value.TopicID == t.ID
 }

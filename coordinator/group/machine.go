@@ -17,6 +17,8 @@ type Machine struct {
 	newID func() string
 	// groups is what the log says; only Replay changes it.
 	groups map[string]*stored
+	// open is what each producer has pending; only Replay changes it.
+	open map[int64]map[offsetKey]struct{}
 	// soft is what only memory knows; only Handle changes it.
 	soft soft
 	// tally counts both for the metrics.
@@ -29,6 +31,8 @@ type stored struct {
 	metadata *kmsg.GroupMetadataValue
 	// offsets is by topic and partition.
 	offsets map[string]map[int32]committed
+	// pending are offsets of open transactions, by producer.
+	pending map[topicPartition]map[int64]committed
 }
 
 // committed is one committed offset and where its record stands in the log.
@@ -49,7 +53,7 @@ type Out = machine.Out[Record, Answer]
 
 // New is an empty machine. newID makes the random part of a member id.
 func New(cfg Config, newID func() string) *Machine {
-	return &Machine{cfg: cfg, newID: newID, groups: map[string]*stored{}, soft: soft{groups: map[string]*classic{}}, tally: newTally()}
+	return &Machine{cfg: cfg, newID: newID, groups: map[string]*stored{}, open: map[int64]map[offsetKey]struct{}{}, soft: soft{groups: map[string]*classic{}}, tally: newTally()}
 }
 
 // step is one event on its way through the machine.
@@ -74,10 +78,12 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 		s.leave(e, r)
 	case *kmsg.OffsetCommitRequest:
 		s.commitOffsets(e, r)
+	case CommitPending:
+		s.commitPending(e, r)
 	case *kmsg.OffsetDeleteRequest:
 		s.deleteOffsets(e, r)
 	case FetchOffsets:
-		s.answer(e.Call, s.fetchOffsets(r.Group))
+		s.answer(e.Call, s.fetchOffsets(r))
 	case DescribeGroup:
 		s.answer(e.Call, s.describe(r))
 	case ListGroups:
@@ -85,7 +91,7 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 	case DeleteGroup:
 		s.answer(e.Call, s.deleteGroup(r.Group))
 	case TopicsDeleted:
-		s.topicsDeleted(r.Names)
+		s.topicsDeleted(r.Topics)
 		s.answer(e.Call, nil)
 	case Loaded:
 		s.loaded()
@@ -101,35 +107,47 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 // Replay applies one record. A group without members and offsets stays, as in
 // Kafka, until its own tombstone.
 func (m *Machine) Replay(offset int64, r Record) {
-	g := m.groups[r.Group]
-	if g == nil {
-		if r.Offset == nil && r.Metadata == nil {
-			return
-		}
-		g = &stored{offsets: map[string]map[int32]committed{}}
-		m.groups[r.Group] = g
-		m.tally.changed[r.Group] = struct{}{}
+	if r.Offset == nil && r.Metadata == nil && m.groups[r.Group] == nil {
+		return
 	}
+	g := m.stored(r.Group)
 	switch {
 	case !r.IsOffset:
 		g.metadata = r.Metadata
 		m.tally.changed[r.Group] = struct{}{}
-		if g.metadata == nil && len(g.offsets) == 0 {
+		if g.metadata == nil && len(g.offsets) == 0 && len(g.pending) == 0 {
 			delete(m.groups, r.Group)
 		}
 	case r.Offset != nil:
-		byPartition := g.offsets[r.Topic]
-		if byPartition == nil {
-			byPartition = map[int32]committed{}
-			g.offsets[r.Topic] = byPartition
-		}
-		byPartition[r.Partition] = committed{value: r.Offset, recordOffset: offset}
+		g.put(topicPartition{r.Topic, r.Partition}, committed{value: r.Offset, recordOffset: offset})
 	default:
 		delete(g.offsets[r.Topic], r.Partition)
 		if len(g.offsets[r.Topic]) == 0 {
 			delete(g.offsets, r.Topic)
 		}
+		m.forgetPending(g, offsetKey{r.Group, topicPartition{r.Topic, r.Partition}})
 	}
+}
+
+// stored is what the log has of a group, which exists from then on.
+func (m *Machine) stored(id string) *stored {
+	g := m.groups[id]
+	if g == nil {
+		g = &stored{offsets: map[string]map[int32]committed{}}
+		m.groups[id] = g
+		m.tally.changed[id] = struct{}{}
+	}
+	return g
+}
+
+// put makes an offset count.
+func (st *stored) put(tp topicPartition, c committed) {
+	byPartition := st.offsets[tp.topic]
+	if byPartition == nil {
+		byPartition = map[int32]committed{}
+		st.offsets[tp.topic] = byPartition
+	}
+	byPartition[tp.partition] = c
 }
 
 func (s *step) answer(call uint64, response any) {

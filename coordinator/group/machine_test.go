@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/cluster/replica"
 )
 
 // TestMachine runs the scripts of testdata: events in, records and answers out.
@@ -46,7 +48,29 @@ type harness struct {
 	quiet bool
 }
 
-type logged struct{ key, value []byte }
+// logged is a record, in a producer's transaction or not, or a marker.
+type logged struct {
+	key, value []byte
+	producer   *Producer
+	marker     *replica.Marker
+}
+
+// replay gives one entry of the log to a machine.
+func (l logged) replay(m *Machine, offset int64) {
+	if l.marker != nil {
+		m.ReplayMarker(l.marker.ProducerID, l.marker.Commit)
+		return
+	}
+	r, ok, err := Codec{}.Decode(l.key, l.value)
+	if err != nil || !ok {
+		panic(fmt.Sprintf("record %d of the log: ok %v, %v", offset, ok, err))
+	}
+	if l.producer != nil {
+		m.ReplayPending(offset, l.producer.ID, r)
+		return
+	}
+	m.Replay(offset, r)
+}
 
 func newHarness(cfg Config) *harness {
 	h := &harness{cfg: cfg, now: time.UnixMilli(0).UTC()}
@@ -59,11 +83,7 @@ func (h *harness) reload() {
 	h.m = New(h.cfg, func() string { h.nextID++; return strconv.Itoa(h.nextID) })
 	h.timers, h.calls = map[string]time.Time{}, map[uint64]bool{}
 	for i, l := range h.log {
-		r, ok, err := Codec{}.Decode(l.key, l.value)
-		if err != nil || !ok {
-			panic(fmt.Sprintf("record %d of the log: ok %v, %v", i, ok, err))
-		}
-		h.m.Replay(int64(i), r)
+		l.replay(h.m, int64(i))
 	}
 	h.event(Event{Request: Loaded{}})
 }
@@ -78,11 +98,17 @@ func (h *harness) call(who string, req any) uint64 {
 
 func (h *harness) event(e Event) {
 	out := h.m.Handle(h.now, e)
+	p := producerOf(e)
 	for _, r := range out.Records {
 		key, value := Codec{}.Encode(r)
-		h.log = append(h.log, logged{key: key, value: value})
-		h.printf("record %s\n", describeRecord(r))
-		h.m.Replay(int64(len(h.log)-1), r)
+		l := logged{key: key, value: value, producer: p}
+		h.log = append(h.log, l)
+		var in string
+		if p != nil {
+			in = fmt.Sprintf(" in the transaction of %d/%d", p.ID, p.Epoch)
+		}
+		h.printf("record %s%s\n", describeRecord(r), in)
+		l.replay(h.m, int64(len(h.log)-1))
 	}
 	for _, t := range out.Timers {
 		if t.At.IsZero() {
@@ -104,6 +130,13 @@ func (h *harness) printf(format string, args ...any) {
 	if !h.quiet {
 		fmt.Fprintf(&h.out, format, args...)
 	}
+}
+
+// mark ends a producer's transaction.
+func (h *harness) mark(producerID int64, commit bool) {
+	l := logged{marker: &replica.Marker{ProducerID: producerID, Commit: commit}}
+	h.log = append(h.log, l)
+	l.replay(h.m, 0)
 }
 
 // tick moves the clock and fires what is due, earliest first.
@@ -148,7 +181,11 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 	case "commit":
 		h.call("c", commitRequest(t, d, group))
 	case "fetch":
-		h.call("c", FetchOffsets{Group: fetchRequest(t, d, group)})
+		h.call("c", FetchOffsets{Group: fetchRequest(t, d, group), RequireStable: d.HasArg("stable")})
+	case "txn-commit":
+		h.call("c", CommitPending{Request: txnCommitRequest(t, d, group)})
+	case "marker":
+		h.mark(int64(num(t, d, "pid", 1)), !d.HasArg("abort"))
 	case "offset-delete":
 		r := kmsg.NewPtrOffsetDeleteRequest()
 		r.Group = group
@@ -166,7 +203,11 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 	case "delete":
 		h.call("c", DeleteGroup{Group: group})
 	case "topics-deleted":
-		h.event(Event{Request: TopicsDeleted{Names: words(t, d, "topics")}})
+		var deleted []DeletedTopic
+		for _, name := range words(t, d, "topics") {
+			deleted = append(deleted, DeletedTopic{Name: name, ID: [16]byte{15: byte(num(t, d, "id", 0))}})
+		}
+		h.event(Event{Request: TopicsDeleted{Topics: deleted}})
 	case "tick":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -320,6 +361,27 @@ func partitions(t *testing.T, d *datadriven.TestData) (out []spec) {
 	return out
 }
 
+func txnCommitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.TxnOffsetCommitRequest {
+	r := kmsg.NewPtrTxnOffsetCommitRequest()
+	r.Version, r.Group, r.TransactionalID = 5, group, "tx"
+	r.ProducerID, r.ProducerEpoch = int64(num(t, d, "pid", 1)), int16(num(t, d, "epoch", 0))
+	r.MemberID, r.Generation = arg(t, d, "m", ""), int32(num(t, d, "gen", -1))
+	r.InstanceID = optional(t, d, "instance")
+	for _, p := range partitions(t, d) {
+		rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		rp.Partition = p.partition
+		rp.Offset, _ = strconv.ParseInt(p.rest[0], 10, 64)
+		if len(p.rest) > 1 {
+			rp.Metadata = &p.rest[1]
+		}
+		rt := kmsg.NewTxnOffsetCommitRequestTopic()
+		rt.Topic = p.topic
+		rt.Partitions = append(rt.Partitions, rp)
+		r.Topics = append(r.Topics, rt)
+	}
+	return r
+}
+
 func commitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.OffsetCommitRequest {
 	r := kmsg.NewPtrOffsetCommitRequest()
 	r.Version, r.Group = int16(num(t, d, "v", 9)), group
@@ -468,6 +530,14 @@ func describeAnswer(resp any) string {
 		return s
 	case *kmsg.OffsetCommitResponse:
 		s := "commit"
+		for _, t := range r.Topics {
+			for _, p := range t.Partitions {
+				s += fmt.Sprintf(" %s-%d%s", t.Topic, p.Partition, code(p.ErrorCode))
+			}
+		}
+		return s
+	case *kmsg.TxnOffsetCommitResponse:
+		s := "txn-commit"
 		for _, t := range r.Topics {
 			for _, p := range t.Partitions {
 				s += fmt.Sprintf(" %s-%d%s", t.Topic, p.Partition, code(p.ErrorCode))

@@ -33,7 +33,7 @@ func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			rt.Partitions[j].Partition = p.Partition
-			if p.Metadata != nil && (tooLong(*p.Metadata) || javaLength(*p.Metadata) > s.cfg.OffsetMetadataMaxBytes) {
+			if s.metadataTooLong(p.Metadata) {
 				rt.Partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
 				continue
 			}
@@ -84,12 +84,8 @@ func (s *step) mayCommit(g *classic, r *kmsg.OffsetCommitRequest) *kerr.Error {
 }
 
 func (s *step) commitRecord(r *kmsg.OffsetCommitRequest, t *kmsg.OffsetCommitRequestTopic, p *kmsg.OffsetCommitRequestTopicPartition) Record {
-	v := kmsg.NewOffsetCommitValue()
-	v.Version, v.Offset, v.LeaderEpoch, v.TopicID = offsetValueVersion, p.Offset, p.LeaderEpoch, t.TopicID
-	v.CommitTimestamp, v.ExpireTimestamp = s.nowMs(), -1
-	if p.Metadata != nil {
-		v.Metadata = *p.Metadata
-	}
+	v := s.offsetValue(p.Offset, p.LeaderEpoch, p.Metadata)
+	v.TopicID = t.TopicID
 	if r.Version == 1 && p.Timestamp != -1 {
 		v.CommitTimestamp = p.Timestamp
 	}
@@ -97,7 +93,22 @@ func (s *step) commitRecord(r *kmsg.OffsetCommitRequest, t *kmsg.OffsetCommitReq
 		v.Version, v.ExpireTimestamp = offsetValueVersionExpires, s.nowMs()+r.RetentionTimeMillis
 		v.LeaderEpoch, v.TopicID = -1, [16]byte{}
 	}
-	return Record{IsOffset: true, Group: r.Group, Topic: t.Topic, Partition: p.Partition, Offset: &v}
+	return Record{IsOffset: true, Group: r.Group, Topic: t.Topic, Partition: p.Partition, Offset: v}
+}
+
+// offsetValue is an offset that is committed now.
+func (s *step) offsetValue(offset int64, leaderEpoch int32, metadata *string) *kmsg.OffsetCommitValue {
+	v := kmsg.NewOffsetCommitValue()
+	v.Version, v.Offset, v.LeaderEpoch = offsetValueVersion, offset, leaderEpoch
+	v.CommitTimestamp, v.ExpireTimestamp = s.nowMs(), -1
+	if metadata != nil {
+		v.Metadata = *metadata
+	}
+	return &v
+}
+
+func (s *step) metadataTooLong(metadata *string) bool {
+	return metadata != nil && (tooLong(*metadata) || javaLength(*metadata) > s.cfg.OffsetMetadataMaxBytes)
 }
 
 // javaLength is a string's length as Kafka counts it, in UTF-16 units.
@@ -129,18 +140,18 @@ func CommitError(r *kmsg.OffsetCommitRequest, code *kerr.Error) *kmsg.OffsetComm
 
 // fetchOffsets answers -1 without an error for what was never committed, in
 // groups that do not exist too.
-func (s *step) fetchOffsets(r *kmsg.OffsetFetchRequestGroup) *kmsg.OffsetFetchResponseGroup {
+func (s *step) fetchOffsets(r FetchOffsets) *kmsg.OffsetFetchResponseGroup {
 	resp := kmsg.NewOffsetFetchResponseGroup()
-	resp.Group = r.Group
-	st := s.groups[r.Group]
-	if r.Topics == nil {
+	resp.Group = r.Group.Group
+	st := s.groups[r.Group.Group]
+	if r.Group.Topics == nil {
 		if st != nil {
-			resp.Topics = s.fetchAll(st)
+			resp.Topics = s.fetchAll(st, r.RequireStable)
 		}
 		return &resp
 	}
-	for i := range r.Topics {
-		t := &r.Topics[i]
+	for i := range r.Group.Topics {
+		t := &r.Group.Topics[i]
 		rt := kmsg.NewOffsetFetchResponseGroupTopic()
 		rt.Topic, rt.TopicID = t.Topic, t.TopicID
 		rt.Partitions = make([]kmsg.OffsetFetchResponseGroupTopicPartition, 0, len(t.Partitions))
@@ -148,6 +159,10 @@ func (s *step) fetchOffsets(r *kmsg.OffsetFetchRequestGroup) *kmsg.OffsetFetchRe
 			var c committed
 			if st != nil {
 				c = st.offsets[t.Topic][p]
+			}
+			if r.RequireStable && st != nil && st.hasPending(t.Topic, p) {
+				rt.Partitions = append(rt.Partitions, unstable(p))
+				continue
 			}
 			rt.Partitions = append(rt.Partitions, fetched(p, c, t.TopicID))
 		}
@@ -158,7 +173,7 @@ func (s *step) fetchOffsets(r *kmsg.OffsetFetchRequestGroup) *kmsg.OffsetFetchRe
 
 // fetchAll names each topic with the id that was committed for; offsets of two
 // topics of one name stand apart.
-func (s *step) fetchAll(st *stored) (out []kmsg.OffsetFetchResponseGroupTopic) {
+func (s *step) fetchAll(st *stored, requireStable bool) (out []kmsg.OffsetFetchResponseGroupTopic) {
 	s.eachOffset(st, func(topic string, partition int32, c committed) {
 		if n := len(out) - 1; n < 0 || out[n].Topic != topic || out[n].TopicID != c.value.TopicID {
 			t := kmsg.NewOffsetFetchResponseGroupTopic()
@@ -166,9 +181,21 @@ func (s *step) fetchAll(st *stored) (out []kmsg.OffsetFetchResponseGroupTopic) {
 			out = append(out, t)
 		}
 		t := &out[len(out)-1]
+		if requireStable && st.hasPending(topic, partition) {
+			t.Partitions = append(t.Partitions, unstable(partition))
+			return
+		}
 		t.Partitions = append(t.Partitions, fetched(partition, c, [16]byte{}))
 	})
 	return out
+}
+
+// unstable is the answer for a partition with an offset in an open transaction:
+// the client asks again until the transaction has ended.
+func unstable(partition int32) kmsg.OffsetFetchResponseGroupTopicPartition {
+	p := fetched(partition, committed{}, [16]byte{})
+	p.ErrorCode = kerr.UnstableOffsetCommit.Code
+	return p
 }
 
 // fetched is one partition's answer. An offset committed for an earlier topic of
@@ -210,7 +237,7 @@ func (s *step) deleteOffsets(e Event, r *kmsg.OffsetDeleteRequest) {
 			p.Partition = r.Topics[i].Partitions[j].Partition
 			if subscribed {
 				p.ErrorCode = kerr.GroupSubscribedToTopic.Code
-			} else if st != nil && st.offsets[t.Topic][p.Partition].value != nil {
+			} else if st != nil && (st.offsets[t.Topic][p.Partition].value != nil || st.hasPending(t.Topic, p.Partition)) {
 				s.record(offsetTombstone(r.Group, t.Topic, p.Partition))
 			}
 			t.Partitions = append(t.Partitions, p)

@@ -110,7 +110,7 @@ func instanceOf(t *rapid.T, g *classic, memberID string) *string {
 func otherEvent(t *rapid.T, h *harness, group string) {
 	switch rapid.IntRange(0, 4).Draw(t, "other") {
 	case 0:
-		h.event(Event{Request: TopicsDeleted{Names: []string{"t"}}})
+		h.event(Event{Request: TopicsDeleted{Topics: []DeletedTopic{{Name: "t"}}}})
 	case 1:
 		h.call("c", DeleteGroup{Group: group})
 	case 2:
@@ -130,11 +130,7 @@ func otherEvent(t *rapid.T, h *harness, group string) {
 func reloaded(h *harness) *Machine {
 	m := New(h.cfg, func() string { return "" })
 	for i, l := range h.log {
-		r, _, err := Codec{}.Decode(l.key, l.value)
-		if err != nil {
-			panic(err)
-		}
-		m.Replay(int64(i), r)
+		l.replay(m, int64(i))
 	}
 	return m
 }

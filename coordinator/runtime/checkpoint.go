@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/kv"
@@ -12,12 +13,14 @@ import (
 )
 
 // A checkpoint is, under one prefix per partition: the key "m" with what it
-// stands for, and for each record key "r" + key with the record's offset and
-// value. Tombstones are absent.
+// stands for, for each record key "r" + key with the record's offset and value,
+// and for each record of an open transaction "p" + producer id + key with the
+// same. Tombstones are absent. Version 1 knew nothing of transactions.
 const (
 	metaKey     = 'm'
 	recordKey   = 'r'
-	metaVersion = 1
+	openKey     = 'p'
+	metaVersion = 2
 	metaBytes   = 1 + 16 + 8 + 4
 	offsetBytes = 8
 )
@@ -38,11 +41,15 @@ type entry struct {
 	key, value []byte
 }
 
-// span is what one append left for the checkpoint.
+// span is what one append left for the checkpoint: records, or the marker that
+// ends a transaction.
 type span struct {
 	end     int64
 	epoch   int32
 	entries []entry
+	// producer is whose transaction it is about, noProducer for plain records.
+	producer     int64
+	ends, commit bool
 }
 
 // checkpoint stores one partition's records below the high watermark.
@@ -52,9 +59,11 @@ type checkpoint struct {
 	topicID [16]byte
 	log     *slog.Logger
 	name    string
-	// pending is what was replayed and not stored yet, pendingBytes its size.
-	pending      []span
-	pendingBytes int
+	// spans is what was replayed and not stored yet, spanBytes its size.
+	spans     []span
+	spanBytes int
+	// open are the records of open transactions that are stored.
+	open pending
 	// writes and failures are counted; both may be nil.
 	writes, failures *telemetry.Counter
 }
@@ -73,7 +82,7 @@ func checkpointPrefix(prefix string, partition int32) []byte {
 }
 
 func newCheckpoint(store KV, prefix []byte, topicID [16]byte, log *slog.Logger, name string) *checkpoint {
-	return &checkpoint{kv: store, prefix: prefix, topicID: topicID, log: log, name: name}
+	return &checkpoint{kv: store, prefix: prefix, topicID: topicID, log: log, name: name, open: newPending()}
 }
 
 func (c *checkpoint) key(kind byte, key []byte) []byte {
@@ -115,7 +124,44 @@ func (c *checkpoint) meta() (m meta, ok bool, err error) {
 
 // scan calls fn with every record until it returns false.
 func (c *checkpoint) scan(fn func(entry) bool) error {
-	prefix := c.key(recordKey, nil)
+	return c.scanKind(recordKey, fn)
+}
+
+// scanOpen calls fn with every record of an open transaction, and keeps them at
+// hand.
+func (c *checkpoint) scanOpen(fn func(producerID int64, e entry) bool) error {
+	var bad error
+	err := c.scanKind(openKey, func(e entry) bool {
+		if len(e.key) < 8 {
+			bad = errDamaged
+			return false
+		}
+		id := int64(binary.BigEndian.Uint64(e.key))
+		e.key = e.key[8:]
+		var newer bool
+		if newer, bad = c.hasNewer(e); bad != nil {
+			return false
+		}
+		c.open.put(id, string(e.key), &pendingRecord{offset: e.offset, value: slices.Clone(e.value), superseded: newer})
+		return fn(id, e)
+	})
+	return errors.Join(err, bad)
+}
+
+// hasNewer tells whether the record that counts for a key is newer than e.
+func (c *checkpoint) hasNewer(e entry) (bool, error) {
+	v, ok, err := c.kv.Get(c.key(recordKey, e.key))
+	if err != nil || !ok {
+		return false, err
+	}
+	if len(v) < offsetBytes {
+		return false, errDamaged
+	}
+	return int64(binary.BigEndian.Uint64(v)) > e.offset, nil
+}
+
+func (c *checkpoint) scanKind(kind byte, fn func(entry) bool) error {
+	prefix := c.key(kind, nil)
 	var bad error
 	err := c.kv.Scan(prefix, func(key, value []byte) bool {
 		if len(value) < offsetBytes {
@@ -127,58 +173,44 @@ func (c *checkpoint) scan(fn func(entry) bool) error {
 	return errors.Join(err, bad)
 }
 
-// add notes what was appended or read, up to end.
-func (c *checkpoint) add(entries []entry, end int64, epoch int32) {
+// add notes what was appended or read.
+func (c *checkpoint) add(s span) {
 	if c.kv == nil {
 		return
 	}
-	c.pending = append(c.pending, span{end: end, epoch: epoch, entries: entries})
-	for _, e := range entries {
-		c.pendingBytes += len(e.key) + len(e.value)
+	c.spans = append(c.spans, s)
+	c.spanBytes += s.sizeBytes()
+}
+
+func (s *span) sizeBytes() (n int) {
+	for _, e := range s.entries {
+		n += len(e.key) + len(e.value)
 	}
+	return n
 }
 
 // flush stores what lies below the high watermark, the newest of each key only
 // and without waiting for the disk: what a crash loses is replayed from the log.
 func (c *checkpoint) flush(highWatermark int64) {
 	n := 0
-	newest := map[string]int{}
-	var ops []kv.Op
-	for n < len(c.pending) && c.pending[n].end <= highWatermark {
-		for _, e := range c.pending[n].entries {
-			c.pendingBytes -= len(e.key) + len(e.value)
-			op := c.op(e)
-			if i, ok := newest[string(e.key)]; ok {
-				ops[i] = op
-				continue
-			}
-			newest[string(e.key)] = len(ops)
-			ops = append(ops, op)
-		}
+	ops := newestOps{at: map[string]int{}}
+	for n < len(c.spans) && c.spans[n].end <= highWatermark {
+		c.spanBytes -= c.spans[n].sizeBytes()
+		c.apply(&ops, &c.spans[n])
 		n++
 	}
 	if n == 0 {
 		return
 	}
-	last := c.pending[n-1]
-	if c.pending = c.pending[n:]; len(c.pending) == 0 {
-		c.pending = nil
+	last := c.spans[n-1]
+	if c.spans = c.spans[n:]; len(c.spans) == 0 {
+		c.spans = nil
 	}
-	if err := c.kv.Apply(append(ops, c.metaOp(last)), false); err != nil {
+	if err := c.kv.Apply(append(ops.ops, c.metaOp(last)), false); err != nil {
 		c.abandon(err)
 		return
 	}
 	c.writes.Inc()
-}
-
-func (c *checkpoint) op(e entry) kv.Op {
-	k := c.key(recordKey, e.key)
-	if e.value == nil {
-		return kv.Op{Key: k, Delete: true}
-	}
-	v := make([]byte, offsetBytes, offsetBytes+len(e.value))
-	binary.BigEndian.PutUint64(v, uint64(e.offset))
-	return kv.Op{Key: k, Value: append(v, e.value...)}
 }
 
 // metaOp says that the checkpoint has everything up to a span.
@@ -196,11 +228,12 @@ func (c *checkpoint) metaOp(last span) kv.Op {
 func (c *checkpoint) abandon(err error) {
 	c.log.Error("checkpoint is kept no longer, the next load replays more of the log", "partition", c.name, "err", err)
 	c.failures.Inc()
-	c.kv, c.pending = nil, nil
+	c.kv, c.spans = nil, nil
 }
 
 // drop removes the checkpoint, before the log is replayed whole.
 func (c *checkpoint) drop() {
+	c.open = newPending()
 	if err := dropCheckpoint(c.kv, c.prefix); err != nil {
 		c.abandon(err)
 	}

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"pgregory.net/rapid"
+
+	"github.com/barnabas-mq/barnabas/protocol/batch"
 )
 
 // filled is a partition with three names, one deleted, and its checkpoint.
@@ -180,78 +182,171 @@ func TestForgetDropsTheCheckpoint(t *testing.T) {
 	f.want(f.get("a"), "[0]")
 }
 
-// TestCrashes runs random work with failing appends and stores, restarts and
-// lost tails: what was acknowledged and committed is there, what was never
-// written is not.
+// TestCrashes runs random work with failing appends and stores, transactions,
+// restarts and lost tails: what was acknowledged and committed is there, what was
+// never written is not.
 func TestCrashes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFixture(t)
 		epoch := int32(1)
 		f.rt.Elected(0, epoch)
-		// model is what the log says, by replaying it whole.
-		model := func() map[string]uint64 {
-			m := map[string]uint64{}
-			for _, b := range f.log.batches {
-				err := batch.Records(b, 0, func(r batch.Record) error {
-					rec, _, err := codec{}.Decode(r.Key, r.Value)
-					if rec.gone {
-						delete(m, rec.name)
-					} else {
-						m[rec.name] = rec.value
-					}
-					return err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			return m
-		}
-		names := []string{"a", "b", "c"}
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			name := rapid.SampledFrom(names).Draw(t, "name")
-			switch rapid.IntRange(0, 9).Draw(t, "step") {
-			case 0, 1, 2:
-				f.set(name, rapid.Uint64Range(1, 99).Draw(t, "value"))
-			case 3:
-				f.submit(event{delete: []string{name}})
-			case 4:
+		names := rapid.SampledFrom([]string{"a", "b", "c"})
+		producer := rapid.Int64Range(1, 2)
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			switch rapid.IntRange(0, 12).Draw(t, "step") {
+			case 0, 1:
+				f.set(names.Draw(t, "name"), rapid.Uint64Range(1, 99).Draw(t, "value"))
+			case 2:
+				f.submit(event{delete: []string{names.Draw(t, "name")}})
+			case 3, 4, 5:
+				f.pend(producer.Draw(t, "producer"), names.Draw(t, "name"), rapid.Uint64Range(1, 99).Draw(t, "value"))
+			case 6, 7:
+				f.mark(producer.Draw(t, "producer"), rapid.IntRange(0, 3).Draw(t, "commit") > 0)
+			case 8:
 				f.log.failIn, f.log.tear = rapid.IntRange(1, 3).Draw(t, "fail"), rapid.Bool().Draw(t, "tear")
-			case 5:
+			case 9:
 				f.kv.failIn = rapid.IntRange(1, 3).Draw(t, "fail store")
-			case 6:
+			case 10:
 				f.clock.Advance(reloadMax)
-			case 7:
+			case 11:
 				f.log.held = rapid.Bool().Draw(t, "hold")
 				f.log.advance()
-			case 8:
-				// The process dies: the log may lose what was not committed.
-				f.log.waiters = nil
-				f.restart()
-				if rapid.Bool().Draw(t, "lose") {
-					f.log.loseTail(rapid.Int64Range(0, f.log.LogEndOffset()).Draw(t, "from"))
-				}
-				f.log.commit()
-				epoch++
-				f.rt.Elected(0, epoch)
 			default:
 				epoch++
-				f.rt.Elected(0, epoch)
+				f.die(t, epoch, rapid.Bool().Draw(t, "crash"))
 			}
-			f.log.failIn = max(f.log.failIn, 0)
 		}
 		f.log.failIn, f.kv.failIn = 0, 0
 		f.log.commit()
 		f.clock.Advance(reloadMax)
 		f.log.commit()
-		got := f.get(names...)
-		if !got.done || got.err != nil {
+		if got := f.get("a"); !got.done || got.err != nil {
 			t.Fatalf("a read after all that: %v", got)
 		}
-		for i, name := range names {
-			if want := model()[name]; got.values[i] != want {
-				t.Fatalf("%s is %d, the log says %d", name, got.values[i], want)
-			}
+		if got, want := f.machine.state(), f.replayedWhole(t); got != want {
+			t.Fatalf("the machine knows\n%s\nthe log says\n%s", got, want)
 		}
 	})
+}
+
+// die ends the process or only the leadership. In a crash the log may lose what
+// was not committed.
+func (f *fixture) die(t *rapid.T, epoch int32, crash bool) {
+	if crash {
+		f.log.waiters = nil
+		f.restart()
+		if rapid.Bool().Draw(t, "lose") {
+			f.log.loseTail(rapid.Int64Range(0, f.log.LogEndOffset()).Draw(t, "from"))
+		}
+		f.log.commit()
+	}
+	f.rt.Elected(0, epoch)
+}
+
+// replayedWhole is what a machine knows that has read all of the log.
+func (f *fixture) replayedWhole(t failer) string {
+	m := newNumbers(new(int))
+	for _, b := range f.log.batches {
+		if b.IsControl() {
+			marker, _, err := batch.ParseMarker(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.ReplayMarker(b.ProducerID(), marker.Commit)
+			continue
+		}
+		err := batch.Records(b, 0, func(r batch.Record) error {
+			rec, _, err := codec{}.Decode(r.Key, r.Value)
+			if b.IsTransactional() {
+				m.ReplayPending(r.Offset, b.ProducerID(), rec)
+			} else {
+				m.Replay(r.Offset, rec)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m.state()
+}
+
+// A checkpoint in the middle of transactions restores exactly, from every step.
+func TestCheckpointInTheMiddleOfTransactions(t *testing.T) {
+	steps := []func(f *fixture){
+		func(f *fixture) { f.set("a", 1) },
+		func(f *fixture) { f.pend(1, "a", 2) },
+		func(f *fixture) { f.pend(1, "b", 3) },
+		func(f *fixture) { f.pend(2, "a", 4) },
+		func(f *fixture) { f.set("b", 5) },     // newer than what 1 has pending
+		func(f *fixture) { f.mark(2, true) },   // newer than what 1 has pending
+		func(f *fixture) { f.pend(1, "c", 6) }, // deleted before its commit
+		func(f *fixture) { f.pend(3, "d", 7) }, // aborted
+		func(f *fixture) { f.submit(event{delete: []string{"c"}}) },
+		func(f *fixture) { f.mark(1, true) },
+		func(f *fixture) { f.mark(3, false) },
+		func(f *fixture) { f.pend(4, "d", 8) },
+		func(f *fixture) { f.pend(4, "d", 9) }, // only the last of a transaction counts
+		func(f *fixture) { f.mark(4, true) },
+	}
+	for flushAt := range steps {
+		for dieAt := flushAt; dieAt < len(steps); dieAt++ {
+			f := newFixture(t)
+			f.rt.Elected(0, 1)
+			for i, step := range steps {
+				step(f)
+				if i == flushAt {
+					f.clock.Advance(flushEvery)
+				}
+				if i == dieAt {
+					f.restart()
+					f.rt.Elected(0, 2)
+				}
+				if got, want := f.machine.state(), f.replayedWhole(t); got != want {
+					t.Fatalf("stored after step %d, died after step %d:\n%s\nthe log says\n%s", flushAt, dieAt, got, want)
+				}
+			}
+			f.rt.Close()
+			f.restart()
+			f.log.reads = 0
+			f.rt.Elected(0, 3)
+			f.want(f.get("a", "b", "c", "d"), "[4 5 0 9]")
+			if f.log.reads != 0 || len(f.kv.m) != 4 {
+				t.Errorf("stored after step %d, died after step %d: %d reads, %d keys; want none, and the 4 of 3 records", flushAt, dieAt, f.log.reads, len(f.kv.m))
+			}
+		}
+	}
+}
+
+// A marker that the log refuses, and offsets of a fenced producer, are answered
+// with the reason, and the shard goes on.
+func TestRefusedTransactions(t *testing.T) {
+	f := newFixture(t)
+	f.rt.Elected(0, 1)
+	f.pend(1, "a", 1)
+	for _, code := range refusals {
+		f.log.failIn, f.log.appendErr = 1, code
+		f.want(f.mark(1, true), fmt.Sprintf("error %d", code.Code))
+		f.log.failIn = 1
+		f.want(f.pend(1, "a", 2), fmt.Sprintf("error %d", code.Code))
+	}
+	f.want(f.get("a"), "[0]")
+	f.want(f.mark(1, true), "[]")
+	f.want(f.get("a"), "[1]")
+	// Any other failure starts the shard over.
+	f.log.failIn, f.log.appendErr = 1, nil
+	f.want(f.mark(1, true), "error 16")
+	f.want(f.mark(1, true), "error 14")
+	f.clock.Advance(reloadMax)
+	f.want(f.get("a"), "[1]")
+	// It waits for the high watermark as everything does.
+	f.log.held = true
+	r := f.mark(1, true)
+	f.want(r, "waits")
+	f.log.commit()
+	f.want(r, "[]")
+	f.log.unwritable = kerr.NotEnoughReplicas
+	f.want(f.mark(1, true), "error 15")
+	f.rt.Resigned(0, 1)
+	f.want(f.mark(1, true), "error 16")
 }

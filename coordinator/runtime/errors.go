@@ -30,5 +30,9 @@ func forClients(err error) error {
 			return protocol.Errorf(a.says, "write to the internal topic: %w", err)
 		}
 	}
+	if isRefusal(err) {
+		// A transactional producer knows these.
+		return err
+	}
 	return protocol.Errorf(kerr.NotCoordinator, "write to the internal topic: %w", err)
 }

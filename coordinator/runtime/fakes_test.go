@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/kv"
 	"github.com/barnabas-mq/barnabas/internal/machine"
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // memLog is a partition's log in memory.
@@ -105,6 +107,33 @@ func (l *memLog) Append(epoch int32, b []byte, committed func(error)) (int64, er
 	l.WhenCommitted(epoch, l.LogEndOffset(), committed)
 	l.advance()
 	return first, nil
+}
+
+// guard is what a verification gives that finds no transaction.
+const guard storage.VerificationGuard = 7
+
+func (l *memLog) StartVerification(v storage.Verification) (storage.VerificationGuard, error) {
+	open := false
+	for _, b := range l.batches {
+		if b.ProducerID() == v.ProducerID {
+			open = !b.IsControl()
+		}
+	}
+	if open {
+		return 0, l.readErr
+	}
+	return guard, l.readErr
+}
+
+func (l *memLog) AppendVerified(epoch int32, b []byte, _ storage.VerificationGuard, committed func(error)) (int64, error) {
+	return l.Append(epoch, b, committed)
+}
+
+func (l *memLog) AppendMarker(epoch int32, m replica.Marker, committed func(error)) (int64, error) {
+	return l.Append(epoch, batch.NewMarker(batch.MarkerOptions{
+		Marker:     batch.Marker{Commit: m.Commit, CoordinatorEpoch: m.CoordinatorEpoch},
+		ProducerID: m.ProducerID, ProducerEpoch: m.ProducerEpoch,
+	}), committed)
 }
 
 func (l *memLog) write(epoch int32, b []byte) int64 {
@@ -217,6 +246,8 @@ type (
 		loaded           bool
 		// effect asks for an effect of that name.
 		effect string
+		// producer is whose transaction the writes are part of.
+		producer *Producer
 	}
 	record struct {
 		name  string
@@ -228,8 +259,13 @@ type (
 		values []uint64
 		effect string
 	}
+	number struct {
+		value  uint64
+		offset int64
+	}
 	numbers struct {
-		m        map[string]uint64
+		m        map[string]number
+		pending  map[int64]map[string]number
 		replayed *int
 	}
 )
@@ -254,7 +290,7 @@ func (n *numbers) Handle(now time.Time, e event) machine.Out[record, answer] {
 	}
 	a := answer{call: e.call}
 	for _, name := range e.get {
-		a.values = append(a.values, n.m[name])
+		a.values = append(a.values, n.m[name].value)
 	}
 	if e.effect != "" {
 		out.Answers = append(out.Answers, answer{effect: e.effect})
@@ -265,13 +301,43 @@ func (n *numbers) Handle(now time.Time, e event) machine.Out[record, answer] {
 	return out
 }
 
-func (n *numbers) Replay(_ int64, r record) {
+func (n *numbers) Replay(offset int64, r record) {
 	*n.replayed++
 	if r.gone {
 		delete(n.m, r.name)
+		for _, p := range n.pending {
+			delete(p, r.name)
+		}
 		return
 	}
-	n.m[r.name] = r.value
+	n.m[r.name] = number{value: r.value, offset: offset}
+}
+
+func (n *numbers) ReplayPending(offset, producerID int64, r record) {
+	*n.replayed++
+	if n.pending[producerID] == nil {
+		n.pending[producerID] = map[string]number{}
+	}
+	n.pending[producerID][r.name] = number{value: r.value, offset: offset}
+}
+
+func (n *numbers) ReplayMarker(producerID int64, commit bool) {
+	for name, p := range n.pending[producerID] {
+		if old, ok := n.m[name]; commit && (!ok || p.offset > old.offset) {
+			n.m[name] = p
+		}
+	}
+	delete(n.pending, producerID)
+}
+
+func newNumbers(replayed *int) *numbers {
+	return &numbers{m: map[string]number{}, pending: map[int64]map[string]number{}, replayed: replayed}
+}
+
+// state is all that a machine knows.
+func (n *numbers) state() string {
+	maps.DeleteFunc(n.pending, func(_ int64, p map[string]number) bool { return len(p) == 0 })
+	return fmt.Sprint(n.m, n.pending)
 }
 
 type codec struct{}
@@ -304,8 +370,10 @@ type failer interface {
 
 // fixture is a runtime with one partition, whose work runs in place.
 type fixture struct {
-	t        failer
-	rt       *Runtime[event, record, answer]
+	t  failer
+	rt *Runtime[event, record, answer]
+	// machine is the newest one.
+	machine  *numbers
 	log      *memLog
 	kv       *memKV
 	clock    *clock.Manual
@@ -347,12 +415,14 @@ func (f *fixture) restart() {
 			return f.log, f.openErr
 		},
 		New: func(int32) machine.Machine[event, record, answer] {
-			return &numbers{m: map[string]uint64{}, replayed: &f.replayed}
+			f.machine = newNumbers(&f.replayed)
+			return f.machine
 		},
-		Codec:  codec{},
-		Loaded: func() event { return event{loaded: true} },
-		Fired:  func(key string) event { return event{fired: key} },
-		CallOf: func(a answer) uint64 { return a.call },
+		Codec:      codec{},
+		Loaded:     func() event { return event{loaded: true} },
+		Fired:      func(key string) event { return event{fired: key} },
+		CallOf:     func(a answer) uint64 { return a.call },
+		ProducerOf: func(e event) *Producer { return e.producer },
 		Effect: func(_, epoch int32, a answer, reply func(event)) {
 			f.effects = append(f.effects, effect{name: a.effect, epoch: epoch, reply: reply})
 		},
@@ -399,6 +469,23 @@ func (f *fixture) submit(e event) *result {
 
 func (f *fixture) set(name string, value uint64) *result {
 	return f.submit(event{set: []string{name}, value: value})
+}
+
+// pend writes in the transaction of a producer, whose epoch is 0.
+func (f *fixture) pend(producerID int64, name string, value uint64) *result {
+	return f.submit(event{set: []string{name}, value: value, producer: &Producer{ID: producerID}})
+}
+
+// mark ends a producer's transaction.
+func (f *fixture) mark(producerID int64, commit bool) *result {
+	r := &result{}
+	f.rt.CompleteTransaction(0, replica.Marker{ProducerID: producerID, Commit: commit}, func(err error) {
+		if r.done {
+			f.t.Fatalf("a marker was answered twice: %v, then %v", r, err)
+		}
+		r.done, r.err = true, err
+	})
+	return r
 }
 
 func (f *fixture) get(names ...string) *result { return f.submit(event{get: names}) }

@@ -38,16 +38,22 @@ type instance[E, R, A any] struct {
 // parked is an answer that waits for the high watermark.
 type parked[A any] struct {
 	end    int64
+	call   uint64
 	answer A
+}
+
+// wait remembers who waits for an answer and returns the call's number.
+func (in *instance[E, R, A]) wait(done func(A, error)) uint64 {
+	in.nextCall++
+	in.calls[in.nextCall] = done
+	return in.nextCall
 }
 
 // event lets the machine decide. done is nil when nobody waits.
 func (in *instance[E, R, A]) event(event func(call uint64) E, done func(A, error)) {
 	var call uint64
 	if done != nil {
-		in.nextCall++
-		call = in.nextCall
-		in.calls[call] = done
+		call = in.wait(done)
 	}
 	e := event(call)
 	if in.s.rt.o.MayWrite(e) {
@@ -73,14 +79,19 @@ func (in *instance[E, R, A]) refuse(call uint64, err error) {
 func (in *instance[E, R, A]) handle(e E) {
 	o := &in.s.rt.o
 	out := in.machine.Handle(o.Clock.Now(), e)
-	if err := in.write(out.Records); err != nil {
+	err := in.write(out.Records, o.ProducerOf(e))
+	if err != nil && !isRefusal(err) {
 		in.s.fail(err)
 		return
 	}
 	o.Observe(in.machine, false)
 	in.timers.apply(out.Timers)
 	for _, a := range out.Answers {
-		in.parked = append(in.parked, parked[A]{end: in.appended, answer: a})
+		if err != nil {
+			in.refuse(o.CallOf(a), err)
+			continue
+		}
+		in.parked = append(in.parked, parked[A]{end: in.appended, call: o.CallOf(a), answer: a})
 	}
 	in.release(nil)
 }
@@ -88,41 +99,59 @@ func (in *instance[E, R, A]) handle(e E) {
 // recordOverhead is more than what a record takes beside its key and value.
 const recordOverhead = 32
 
-// write appends records, as one batch where they fit, and replays them.
-func (in *instance[E, R, A]) write(records []R) error {
+// write appends records, as one batch where they fit, and replays them. p is
+// whose transaction they are part of.
+func (in *instance[E, R, A]) write(records []R, p *Producer) error {
 	if len(records) == 0 {
 		return nil
 	}
 	o := &in.s.rt.o
 	nowMs := o.Clock.Now().UnixMilli()
-	b := batch.NewBuilder(batch.BuilderOptions{LeaderEpoch: in.s.epoch})
+	b := in.newBatch(p)
 	first := 0
 	var entries []entry
 	for i := range records {
 		key, value := o.Codec.Encode(records[i])
 		if b.Len() > 0 && b.SizeBytes()+len(key)+len(value)+recordOverhead > o.MaxBatchBytes {
-			if err := in.append(b, records[first:i], entries); err != nil {
+			if err := in.append(b, records[first:i], entries, p); err != nil {
 				return err
 			}
-			b, first, entries = batch.NewBuilder(batch.BuilderOptions{LeaderEpoch: in.s.epoch}), i, nil
+			b, first, entries = in.newBatch(p), i, nil
 		}
 		b.Add(nowMs, key, value)
 		entries = append(entries, entry{key: key, value: value})
 	}
-	return in.append(b, records[first:], entries)
+	return in.append(b, records[first:], entries, p)
 }
 
-func (in *instance[E, R, A]) append(b *batch.Builder, records []R, entries []entry) error {
-	offset, err := in.log.Append(in.s.epoch, b.Build(), in.onCommitted)
+func (in *instance[E, R, A]) newBatch(p *Producer) *batch.Builder {
+	o := batch.BuilderOptions{LeaderEpoch: in.s.epoch}
+	if p != nil {
+		o.Producer = &batch.ProducerStamp{ID: p.ID, Epoch: p.Epoch, BaseSequence: batch.NoSequence}
+		o.Transactional = true
+	}
+	return batch.NewBuilder(o)
+}
+
+func (in *instance[E, R, A]) append(b *batch.Builder, records []R, entries []entry, p *Producer) error {
+	producerID := noProducer
+	var offset int64
+	var err error
+	if p == nil {
+		offset, err = in.log.Append(in.s.epoch, b.Build(), in.onCommitted)
+	} else {
+		producerID = p.ID
+		offset, err = in.txnLog().AppendVerified(in.s.epoch, b.Build(), p.Guard, in.onCommitted)
+	}
 	if err != nil {
 		return fmt.Errorf("append %d records to %s-%d: %w", len(records), in.s.rt.o.Topic, in.s.partition, err)
 	}
 	for i := range records {
-		in.machine.Replay(offset+int64(i), records[i])
+		in.replayRecord(offset+int64(i), producerID, records[i])
 		entries[i].offset = offset + int64(i)
 	}
 	in.appended = offset + int64(len(records))
-	in.ck.add(entries, in.appended, in.s.epoch)
+	in.ck.add(span{end: in.appended, epoch: in.s.epoch, entries: entries, producer: producerID})
 	in.s.failures = 0
 	return nil
 }
@@ -149,7 +178,7 @@ func (in *instance[E, R, A]) release(err error) {
 		ready := in.parked[:n]
 		in.parked = in.parked[n:]
 		for i := range ready {
-			in.send(ready[i].answer)
+			in.send(ready[i].call, ready[i].answer)
 		}
 		if len(in.parked) == 0 {
 			in.parked = nil
@@ -164,8 +193,7 @@ func (in *instance[E, R, A]) release(err error) {
 	}
 }
 
-func (in *instance[E, R, A]) send(a A) {
-	call := in.s.rt.o.CallOf(a)
+func (in *instance[E, R, A]) send(call uint64, a A) {
 	if call == 0 {
 		in.s.rt.o.Effect(in.s.partition, in.s.epoch, a, in.reply)
 		return
@@ -179,9 +207,9 @@ func (in *instance[E, R, A]) send(a A) {
 // checkpoint sees to it that what was committed is stored before long.
 func (in *instance[E, R, A]) checkpoint() {
 	switch {
-	case in.ck.pendingBytes >= flushBytes:
+	case in.ck.spanBytes >= flushBytes:
 		in.ck.flush(in.log.HighWatermark())
-	case len(in.ck.pending) > 0 && in.flushTimer == nil:
+	case len(in.ck.spans) > 0 && in.flushTimer == nil:
 		in.flushTimer = in.s.rt.o.Clock.AfterFunc(flushEvery, func() {
 			in.s.put(job[E, A]{kind: jobCheckpoint, owner: in})
 		})

@@ -171,7 +171,32 @@ func restore[E, R, A any](ck *checkpoint, log Log, codec Codec[R], m machine.Mac
 		}
 		return true
 	})
-	return meta.offset, errors.Join(err, bad)
+	if err := errors.Join(err, bad); err != nil {
+		return 0, err
+	}
+	return meta.offset, restoreOpen(ck, codec, m)
+}
+
+// restoreOpen feeds the records of open transactions to the machine, after all
+// that counts.
+func restoreOpen[E, R, A any](ck *checkpoint, codec Codec[R], m machine.Machine[E, R, A]) error {
+	t, ok := m.(Transactional[R])
+	if !ok {
+		return nil
+	}
+	var bad error
+	err := ck.scanOpen(func(producerID int64, e entry) bool {
+		r, known, err := codec.Decode(e.key, e.value)
+		if err != nil {
+			bad = err
+			return false
+		}
+		if known {
+			t.ReplayPending(e.offset, producerID, r)
+		}
+		return true
+	})
+	return errors.Join(err, bad)
 }
 
 // replay feeds the log from an offset to its end to the machine.
@@ -203,16 +228,24 @@ func (in *instance[E, R, A]) replay(from int64) error {
 	return nil
 }
 
-// replayBatch applies one batch. Transactions are not decided here yet, so their
-// records and markers are passed over.
+// replayBatch applies one batch. A machine that is not Transactional hears nothing
+// of transactions.
 func (in *instance[E, R, A]) replayBatch(v batch.View) error {
 	if v.CRC() != v.ComputeCRC() {
 		return batch.ErrCorrupt
 	}
 	next := max(v.NextOffset(), in.appended)
-	if v.IsControl() || v.IsTransactional() {
+	_, transactional := in.machine.(Transactional[R])
+	switch {
+	case (v.IsControl() || v.IsTransactional()) && !transactional:
 		in.appended = next
 		return nil
+	case v.IsControl():
+		return in.replayControl(v, next)
+	}
+	producerID := noProducer
+	if v.IsTransactional() {
+		producerID = v.ProducerID()
 	}
 	var entries []entry
 	err := batch.Records(v, 0, func(r batch.Record) error {
@@ -224,7 +257,7 @@ func (in *instance[E, R, A]) replayBatch(v batch.View) error {
 			return fmt.Errorf("record at %d: %w", r.Offset, err)
 		}
 		if known {
-			in.machine.Replay(r.Offset, rec)
+			in.replayRecord(r.Offset, producerID, rec)
 			entries = append(entries, entry{offset: r.Offset, key: r.Key, value: r.Value})
 		}
 		return nil
@@ -233,6 +266,21 @@ func (in *instance[E, R, A]) replayBatch(v batch.View) error {
 		return err
 	}
 	in.appended = next
-	in.ck.add(entries, next, v.PartitionLeaderEpoch())
+	in.ck.add(span{end: next, epoch: v.PartitionLeaderEpoch(), entries: entries, producer: producerID})
+	return nil
+}
+
+// replayControl applies a control batch, of which only markers count.
+func (in *instance[E, R, A]) replayControl(v batch.View, next int64) error {
+	m, ok, err := batch.ParseMarker(v)
+	if err != nil {
+		return err
+	}
+	in.appended = next
+	if ok {
+		in.replayMarker(v.ProducerID(), m.Commit, v.PartitionLeaderEpoch())
+		return nil
+	}
+	in.ck.add(span{end: next, epoch: v.PartitionLeaderEpoch(), producer: noProducer})
 	return nil
 }

@@ -83,6 +83,9 @@ type Options[E, R, A any] struct {
 	LoadUsed bool
 	// MayWrite tells which events are refused while the log takes no appends.
 	MayWrite func(E) bool
+	// ProducerOf, where it is not nil, tells in whose transaction an event's
+	// records are, nil for plain records.
+	ProducerOf func(E) *Producer
 	// Observe, where it is not nil, sees a machine after each event, when its
 	// records are replayed, and once more when the machine is gone.
 	Observe func(m machine.Machine[E, R, A], gone bool)

@@ -39,6 +39,9 @@ func New[E, R, A any](o Options[E, R, A]) *Runtime[E, R, A] {
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }
 	}
+	if o.ProducerOf == nil {
+		o.ProducerOf = func(E) *Producer { return nil }
+	}
 	if o.Observe == nil {
 		o.Observe = func(machine.Machine[E, R, A], bool) {}
 	}

@@ -72,6 +72,7 @@ const (
 	jobLook jobKind = iota
 	jobLoad
 	jobEvent
+	jobLog
 	jobTell
 	jobReply
 	jobTimer
@@ -85,6 +86,8 @@ type job[E, A any] struct {
 	kind  jobKind
 	event func(call uint64) E
 	done  func(A, error)
+	// onLog is a jobLog's: work on the log of the loaded instance.
+	onLog func(instance any, call uint64)
 	// timer and owner say whose timer, reply or commit it was: what belongs to an
 	// earlier instance is ignored.
 	timer *timer
@@ -279,13 +282,8 @@ func (s *shard[E, R, A]) do(j job[E, A]) {
 		if j.then != nil {
 			j.then()
 		}
-	case jobEvent:
-		if s.in == nil {
-			var none A
-			j.done(none, s.whyNot())
-			return
-		}
-		s.in.event(j.event, j.done)
+	case jobEvent, jobLog:
+		s.serveJob(j)
 	case jobTell:
 		if !s.isClosed() {
 			s.tell(j)
@@ -306,6 +304,19 @@ func (s *shard[E, R, A]) do(j job[E, A]) {
 		if s.in != nil && j.owner == any(s.in) {
 			s.in.flushDue()
 		}
+	}
+}
+
+// serveJob runs a client's job, or says why there is no machine for it.
+func (s *shard[E, R, A]) serveJob(j job[E, A]) {
+	switch {
+	case s.in == nil:
+		var none A
+		j.done(none, s.whyNot())
+	case j.kind == jobLog:
+		j.onLog(s.in, s.in.wait(j.done))
+	default:
+		s.in.event(j.event, j.done)
 	}
 }
 

@@ -3,7 +3,9 @@ package api
 import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // Groups coordinates the consumer groups whose partitions this broker leads.
@@ -17,7 +19,14 @@ type Groups interface {
 	Heartbeat(who group.Client, r *kmsg.HeartbeatRequest, done func(*kmsg.HeartbeatResponse))
 	LeaveGroup(who group.Client, r *kmsg.LeaveGroupRequest, done func(*kmsg.LeaveGroupResponse))
 	CommitOffsets(who group.Client, r *kmsg.OffsetCommitRequest, done func(*kmsg.OffsetCommitResponse))
-	FetchOffsets(r *kmsg.OffsetFetchRequestGroup, done func(*kmsg.OffsetFetchResponseGroup))
+	// StartVerification begins the verification that a producer's offsets for a
+	// group need, CommitTransactionalOffsets stores them under its guard.
+	StartVerification(groupID string, v storage.Verification, done func(partition int32, guard storage.VerificationGuard, err error))
+	CommitTransactionalOffsets(who group.Client, r group.CommitPending, done func(*kmsg.TxnOffsetCommitResponse))
+	// CompleteTransaction writes the marker that ends a producer's transaction
+	// into a partition of the groups' topic.
+	CompleteTransaction(partition int32, m replica.Marker, done func(error))
+	FetchOffsets(r group.FetchOffsets, done func(*kmsg.OffsetFetchResponseGroup))
 	DeleteOffsets(who group.Client, r *kmsg.OffsetDeleteRequest, done func(*kmsg.OffsetDeleteResponse))
 	ListGroups(r *kmsg.ListGroupsRequest, done func(*kmsg.ListGroupsResponse))
 	DescribeGroup(groupID string, version int16, done func(*kmsg.DescribeGroupsResponseGroup))

@@ -5,6 +5,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
+	"github.com/barnabas-mq/barnabas/coordinator/group"
 )
 
 // The versions in which OffsetCommit and OffsetFetch name topics by id, and those
@@ -89,7 +90,7 @@ func (h *Handlers) offsetFetch(c *Call, req *kmsg.OffsetFetchRequest, resp *kmsg
 		groups = []kmsg.OffsetFetchRequestGroup{oneGroup(req)}
 	}
 	gather(len(groups), func(i int, done func(*kmsg.OffsetFetchResponseGroup)) {
-		h.fetchGroup(img, &groups[i], req.Version >= fetchTopicIDs, done)
+		h.fetchGroup(img, &groups[i], req, done)
 	}, func(answers []*kmsg.OffsetFetchResponseGroup) {
 		h.guard(c, func() {
 			if req.Version < fetchGroups {
@@ -155,7 +156,8 @@ func noOffset(partition int32, code int16) kmsg.OffsetFetchResponseGroupTopicPar
 // fetchGroup reads one group's offsets. Topics are given to the coordinator with
 // their names and the ids they have now, so that what was committed for an
 // earlier topic of the same name does not count.
-func (h *Handlers) fetchGroup(img *metadata.Image, g *kmsg.OffsetFetchRequestGroup, byID bool, done func(*kmsg.OffsetFetchResponseGroup)) {
+func (h *Handlers) fetchGroup(img *metadata.Image, g *kmsg.OffsetFetchRequestGroup, req *kmsg.OffsetFetchRequest, done func(*kmsg.OffsetFetchResponseGroup)) {
+	byID := req.Version >= fetchTopicIDs
 	known := *g
 	var unknown []kmsg.OffsetFetchResponseGroupTopic
 	if g.Topics != nil {
@@ -179,7 +181,7 @@ func (h *Handlers) fetchGroup(img *metadata.Image, g *kmsg.OffsetFetchRequestGro
 			unknown = append(unknown, rt)
 		}
 	}
-	h.Groups.FetchOffsets(&known, func(r *kmsg.OffsetFetchResponseGroup) {
+	h.Groups.FetchOffsets(group.FetchOffsets{Group: &known, RequireStable: req.RequireStable}, func(r *kmsg.OffsetFetchResponseGroup) {
 		if r.ErrorCode == 0 {
 			if g.Topics == nil {
 				r.Topics = present(img, r.Topics, byID)

@@ -63,6 +63,11 @@ func (e *Entry) Last() (m BatchMeta, ok bool) {
 	return e.batches[e.n-1], true
 }
 
+// inTransaction says that a transaction of this epoch is open.
+func (e *Entry) inTransaction(epoch int16) bool {
+	return e.CurrentTxnFirstOffset != noOffset && e.Epoch == epoch
+}
+
 // setEpoch forgets the batches of another epoch.
 func (e *Entry) setEpoch(epoch int16) {
 	if e.Epoch != epoch {

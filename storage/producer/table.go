@@ -3,12 +3,7 @@ package producer
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
-
-	"github.com/twmb/franz-go/pkg/kerr"
-
-	"github.com/barnabas-mq/barnabas/protocol"
 )
 
 // Origin says who appends, and with it what is checked.
@@ -17,8 +12,8 @@ type Origin int8
 const (
 	// Client appends are checked in full.
 	Client Origin = iota
-	// Coordinator appends (offsets inside a transaction) carry no sequence
-	// numbers; only the epoch is checked.
+	// Coordinator appends (offsets inside a transaction, markers) carry no
+	// sequence numbers; only the epoch is checked.
 	Coordinator
 	// Replication takes what another leader has checked, or what the log holds.
 	Replication
@@ -39,12 +34,22 @@ type Batch struct {
 // Marker is the end of a transaction.
 type Marker struct {
 	CoordinatorEpoch int32
+	Commit           bool
 }
 
 // Table holds the producers of one partition. The zero value is empty and ready.
 type Table struct {
 	entries map[int64]Entry
-	staged  []Entry
+	// open are the open transactions, by first offset.
+	open []openTxn
+	// verifying are the verifications that have not ended, by producer id.
+	verifying map[int64]verification
+	lastGuard uint64
+
+	staged []Entry
+	// ends are the transactions that the staged batches end; ended is handed to
+	// the caller.
+	ends, ended []Ended
 }
 
 // Len is the number of producers.
@@ -66,20 +71,28 @@ func (t *Table) Set(e Entry) {
 	if t.entries == nil {
 		t.entries = map[int64]Entry{}
 	}
+	old, known := t.entries[e.ProducerID]
 	t.entries[e.ProducerID] = e
+	before := int64(noOffset)
+	if known {
+		before = old.CurrentTxnFirstOffset
+	}
+	if before != e.CurrentTxnFirstOffset {
+		t.reopen(e.ProducerID, before, e.CurrentTxnFirstOffset)
+	}
 }
 
-// Reset forgets everybody.
-func (t *Table) Reset() { t.entries, t.staged = nil, nil }
+// Reset forgets everybody. Guards that were given out stay used up.
+func (t *Table) Reset() { *t = Table{lastGuard: t.lastGuard} }
 
 // Begin starts the checks of one append.
-func (t *Table) Begin() { t.staged = t.staged[:0] }
+func (t *Table) Begin() { t.staged, t.ends = t.staged[:0], t.ends[:0] }
 
 // Stage checks one batch against the table and the batches staged before it. A
 // duplicate of a remembered batch is returned as such. Nothing changes before
 // Commit.
-func (t *Table) Stage(b Batch, origin Origin) (dup BatchMeta, isDup bool, err error) {
-	if origin == Client && b.Marker == nil {
+func (t *Table) Stage(b Batch, c Checks) (dup BatchMeta, isDup bool, err error) {
+	if c.Origin == Client && b.Marker == nil {
 		if e, ok := t.entries[b.ProducerID]; ok {
 			if m, ok := e.duplicate(b); ok {
 				return m, true, nil
@@ -87,32 +100,37 @@ func (t *Table) Stage(b Batch, origin Origin) (dup BatchMeta, isDup bool, err er
 		}
 	}
 	e := t.stagedEntry(b.ProducerID)
-	if err := check(e, b, origin); err != nil {
+	if err := t.check(e, b, c); err != nil {
 		return BatchMeta{}, false, err
 	}
-	apply(e, b)
+	t.ends = apply(e, b, t.ends)
+	if b.Transactional {
+		// Either it has a first offset from here on or it has ended.
+		delete(t.verifying, b.ProducerID)
+	}
 	return BatchMeta{}, false, nil
 }
 
-// Commit makes the staged batches part of the table, once they are written.
-func (t *Table) Commit() {
-	if len(t.staged) == 0 {
-		return
-	}
+// Commit makes the staged batches part of the table, once they are written, and
+// returns the transactions that they end. The list is valid until the next call.
+func (t *Table) Commit() []Ended {
 	for _, e := range t.staged {
 		t.Set(e)
 	}
 	t.staged = t.staged[:0]
+	return t.settle()
 }
 
-// Replay takes a batch from the log, unchecked.
-func (t *Table) Replay(b Batch) {
+// Replay takes a batch from the log, unchecked, and returns what it ends, as
+// Commit does.
+func (t *Table) Replay(b Batch) []Ended {
 	e, ok := t.entries[b.ProducerID]
 	if !ok {
 		e = newEntry(b.ProducerID)
 	}
-	apply(&e, b)
+	t.ends = apply(&e, b, t.ends[:0])
 	t.Set(e)
+	return t.settle()
 }
 
 func (t *Table) stagedEntry(id int64) *Entry {
@@ -129,64 +147,19 @@ func (t *Table) stagedEntry(id int64) *Entry {
 	return &t.staged[len(t.staged)-1]
 }
 
-func check(e *Entry, b Batch, origin Origin) error {
-	if origin == Replication {
-		return nil
-	}
-	if b.Epoch < e.Epoch {
-		return protocol.Errorf(kerr.InvalidProducerEpoch, "epoch %d of producer %d at offset %d is older than the last seen epoch %d",
-			b.Epoch, b.ProducerID, b.FirstOffset, e.Epoch)
-	}
-	if b.Marker != nil {
-		if b.Marker.CoordinatorEpoch < e.CoordinatorEpoch {
-			return protocol.Errorf(kerr.TransactionCoordinatorFenced, "coordinator epoch %d for producer %d at offset %d is older than %d",
-				b.Marker.CoordinatorEpoch, b.ProducerID, b.FirstOffset, e.CoordinatorEpoch)
-		}
-		return nil
-	}
-	if origin == Client {
-		if err := checkSequence(e, b); err != nil {
-			return err
-		}
-	}
-	if e.CurrentTxnFirstOffset != noOffset && !b.Transactional {
-		return protocol.Errorf(kerr.InvalidTxnState, "producer %d wrote outside its transaction at offset %d", b.ProducerID, b.FirstOffset)
-	}
-	return nil
-}
-
-// checkSequence wants the number after the last one, or 0 in a new epoch. A
-// producer without state may start anywhere: its state may have expired or have
-// been trimmed (KIP-360).
-func checkSequence(e *Entry, b Batch) error {
-	if e.Epoch == noEpoch {
-		return nil
-	}
-	if b.Epoch != e.Epoch {
-		if b.BaseSequence != 0 {
-			return protocol.Errorf(kerr.OutOfOrderSequenceNumber, "the new epoch %d of producer %d starts with sequence number %d at offset %d, its epoch was %d",
-				b.Epoch, b.ProducerID, b.BaseSequence, b.FirstOffset, e.Epoch)
-		}
-		return nil
-	}
-	last, _ := e.Last()
-	if !inSequence(last.LastSequence, b.BaseSequence) {
-		return protocol.Errorf(kerr.OutOfOrderSequenceNumber, "producer %d sent sequence number %d at offset %d, the last one was %d",
-			b.ProducerID, b.BaseSequence, b.FirstOffset, last.LastSequence)
-	}
-	return nil
-}
-
-func inSequence(last, next int32) bool {
-	return int64(next) == int64(last)+1 || next == 0 && last == math.MaxInt32
-}
-
-func apply(e *Entry, b Batch) {
+// apply takes a batch into its producer's entry. A marker with an open
+// transaction ends that.
+func apply(e *Entry, b Batch, ends []Ended) []Ended {
 	e.setEpoch(b.Epoch)
 	e.LastTimestampMs = b.TimestampMs
 	if b.Marker != nil {
+		if e.CurrentTxnFirstOffset != noOffset {
+			ends = append(ends, Ended{
+				ProducerID: b.ProducerID, FirstOffset: e.CurrentTxnFirstOffset, LastOffset: b.LastOffset, Committed: b.Marker.Commit,
+			})
+		}
 		e.CoordinatorEpoch, e.CurrentTxnFirstOffset = b.Marker.CoordinatorEpoch, noOffset
-		return
+		return ends
 	}
 	e.add(BatchMeta{
 		LastSequence: b.LastSequence, LastOffset: b.LastOffset,
@@ -195,15 +168,21 @@ func apply(e *Entry, b Batch) {
 	if b.Transactional && e.CurrentTxnFirstOffset == noOffset {
 		e.CurrentTxnFirstOffset = b.FirstOffset
 	}
+	return ends
 }
 
 // Expire forgets producers that have written nothing for expirationMs and have
-// no open transaction (KIP-854).
+// no open transaction (KIP-854), and verifications as old.
 func (t *Table) Expire(nowMs, expirationMs int64) (removed int) {
 	for id, e := range t.entries {
 		if e.CurrentTxnFirstOffset == noOffset && nowMs-e.LastTimestampMs >= expirationMs {
 			delete(t.entries, id)
 			removed++
+		}
+	}
+	for id, v := range t.verifying {
+		if nowMs-v.startedMs >= expirationMs {
+			delete(t.verifying, id)
 		}
 	}
 	return removed

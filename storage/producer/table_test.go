@@ -63,9 +63,9 @@ func TestTable(t *testing.T) {
 		{"coordinator with an old epoch", []send{{epoch: 3, n: 1, origin: Coordinator, txn: true}, {epoch: 2, n: 1, origin: Coordinator, txn: true, want: fenced}}},
 		{"replication takes all", []send{{epoch: 3, sequence: 9, n: 1}, {epoch: 2, sequence: 40, n: 1, origin: Replication}}},
 		{"outside its transaction", []send{{sequence: 0, n: 1, txn: true}, {sequence: 1, n: 1, want: txn}, {sequence: 1, n: 1, txn: true}}},
-		{"marker ends the transaction", []send{{sequence: 0, n: 1, txn: true}, {n: 1, marker: &Marker{4}, origin: Coordinator}, {sequence: 1, n: 1}}},
-		{"marker of an old coordinator", []send{{sequence: 0, n: 1, txn: true}, {n: 1, marker: &Marker{4}, origin: Coordinator},
-			{n: 1, marker: &Marker{3}, origin: Coordinator, want: kerr.TransactionCoordinatorFenced.Code}}},
+		{"marker ends the transaction", []send{{sequence: 0, n: 1, txn: true}, {n: 1, marker: &Marker{CoordinatorEpoch: 4}, origin: Coordinator}, {sequence: 1, n: 1}}},
+		{"marker of an old coordinator", []send{{sequence: 0, n: 1, txn: true}, {n: 1, marker: &Marker{CoordinatorEpoch: 4}, origin: Coordinator},
+			{n: 1, marker: &Marker{CoordinatorEpoch: 3}, origin: Coordinator, want: kerr.TransactionCoordinatorFenced.Code}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var table Table
@@ -73,7 +73,7 @@ func TestTable(t *testing.T) {
 			for i, s := range test.sends {
 				b := s.batch(7, offset)
 				table.Begin()
-				dup, isDup, err := table.Stage(b, s.origin)
+				dup, isDup, err := table.Stage(b, Checks{Origin: s.origin})
 				if protocol.Code(err) != s.want || isDup != s.isDup || isDup && dup.FirstOffset() != s.dup {
 					t.Fatalf("send %d: duplicate %v at %d, error %v", i, isDup, dup.FirstOffset(), err)
 				}
@@ -90,14 +90,14 @@ func TestStageCountsWhatTheSameAppendHolds(t *testing.T) {
 	var table Table
 	table.Begin()
 	for i, s := range []send{{sequence: 0, n: 2}, {sequence: 2, n: 1}} {
-		if _, _, err := table.Stage(s.batch(1, int64(i*2)), Client); err != nil {
+		if _, _, err := table.Stage(s.batch(1, int64(i*2)), Checks{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if table.Len() != 0 {
 		t.Fatal("staged batches changed the table before Commit")
 	}
-	if _, _, err := table.Stage(send{sequence: 9, n: 1}.batch(1, 3), Client); protocol.Code(err) != kerr.OutOfOrderSequenceNumber.Code {
+	if _, _, err := table.Stage(send{sequence: 9, n: 1}.batch(1, 3), Checks{}); protocol.Code(err) != kerr.OutOfOrderSequenceNumber.Code {
 		t.Fatal(err)
 	}
 	table.Begin()

@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/barnabas-mq/barnabas/storage/producer"
+)
+
+// stability knows from where on the log is not stable: where the oldest
+// transaction begins that is open, or whose marker is not below the high watermark
+// yet. Readers need no lock while there is none. The log's appender changes it.
+type stability struct {
+	// firstOpen is where the oldest open transaction begins, NoOffset for none.
+	firstOpen atomic.Int64
+	// waiting is the number of decided transactions in the list.
+	waiting atomic.Int64
+
+	mu sync.Mutex // a leaf: nothing is called under it
+	// decided are transactions whose marker is written, by the marker's offset.
+	// One that begins after a later one is left out: it never is the oldest. So
+	// both offsets rise. The high watermark follows the log's end, which bounds it.
+	decided []txnSpan
+}
+
+type txnSpan struct{ first, marker int64 }
+
+// decide notes the ends of transactions, before the open ones are told.
+func (s *stability) decide(ended []producer.Ended, highWatermark int64) {
+	if len(ended) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range ended {
+		n := len(s.decided)
+		for n > 0 && s.decided[n-1].first >= e.FirstOffset {
+			n--
+		}
+		s.decided = append(s.decided[:n], txnSpan{first: e.FirstOffset, marker: e.LastOffset})
+	}
+	s.dropLocked(highWatermark)
+}
+
+// below forgets the decided transactions whose marker is below the high watermark.
+func (s *stability) below(highWatermark int64) {
+	if s.waiting.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(highWatermark)
+}
+
+func (s *stability) dropLocked(highWatermark int64) {
+	n := 0
+	for n < len(s.decided) && s.decided[n].marker < highWatermark {
+		n++
+	}
+	s.decided = s.decided[:copy(s.decided, s.decided[n:])]
+	s.waiting.Store(int64(len(s.decided)))
+}
+
+// reset starts anew with what is open.
+func (s *stability) reset(firstOpen int64) {
+	s.mu.Lock()
+	s.decided = nil
+	s.waiting.Store(0)
+	s.mu.Unlock()
+	s.firstOpen.Store(firstOpen)
+}
+
+// lastStable is the last stable offset at a high watermark. The open transactions
+// are looked at first: one that ends meanwhile is among the decided by then.
+func (s *stability) lastStable(highWatermark int64) int64 {
+	stable := highWatermark
+	if first := s.firstOpen.Load(); first >= 0 {
+		stable = min(stable, first)
+	}
+	if s.waiting.Load() == 0 {
+		return stable
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.decided {
+		if d.marker >= highWatermark {
+			return min(stable, d.first)
+		}
+	}
+	return stable
+}
