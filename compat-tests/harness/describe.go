@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ClientMark starts the line in which a row's program says what client it drives.
+// ClientMark starts the line in which a row's program says what client it drives: its name, its version and, where a
+// program drives several, the test that is this client's.
 const ClientMark = "compat-client: "
 
 // Describe names the client of a row and its version, for docs/compat.md.

@@ -14,8 +14,10 @@ import (
 var Shared *Broker
 
 // Main is TestMain of a client's row: it starts one broker for all its tests, runs them, stops the broker and fails
-// when that is not clean. BROKER_ADDR runs the tests against one that is already there.
+// when that is not clean. Where the machine allows it, all of that has a network of its own. BROKER_ADDR runs the tests
+// against a broker that is already there.
 func Main(m *testing.M, props map[string]string) {
+	isolate()
 	os.Exit(run(m, props))
 }
 

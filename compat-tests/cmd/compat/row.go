@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,12 @@ type Remark struct{ Test, Why string }
 
 func (r *Row) ok() bool { return len(r.Failed) == 0 && r.Passed > 0 }
 
+// title is the client's name and version.
+func (r *Row) title() string {
+	version, _, _ := strings.Cut(r.Version, ",")
+	return r.Client + " " + version
+}
+
 func (r *Row) line() string {
 	verdict := "ok    "
 	if !r.ok() {
@@ -47,12 +54,9 @@ func (r *Row) line() string {
 // event is a line of go test -json.
 type event struct{ Action, Test, Output string }
 
-func runRow(name string, kind harness.Kind) (*Row, error) {
-	args := []string{"go", "test", "-json", "-count=1", "-timeout=20m", "./clients/" + name}
-	if ownNetwork() {
-		args = append([]string{"unshare", "-n", "sh", "-c", `ip link set lo up && exec "$@"`, "sh"}, args...)
-	}
-	cmd := exec.Command(args[0], args[1:]...)
+// runRow runs a client's package. Most drive one client; one that drives several gives a row for each.
+func runRow(name string, kind harness.Kind) ([]*Row, error) {
+	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=30m", "./clients/"+name)
 	cmd.Dir = harness.Root()
 	cmd.Env = append(os.Environ(), "BROKER_KIND="+string(kind))
 	var stderr bytes.Buffer
@@ -65,56 +69,108 @@ func runRow(name string, kind harness.Kind) (*Row, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
-	row := &Row{Package: name, Client: name}
-	output := map[string]string{}
-	scanner := bufio.NewScanner(stdout)
-	scanner.Buffer(nil, 64<<20)
-	parents := map[string]bool{}
-	type outcome struct{ test, action string }
-	var outcomes []outcome
-	for scanner.Scan() {
+	s, err := summarize(name, bufio.NewScanner(stdout))
+	if err != nil {
+		return nil, err
+	}
+	waitErr := cmd.Wait()
+	rows := s.rows()
+	failed := 0
+	for _, r := range rows {
+		failed += len(r.Failed)
+		r.Seconds = int(time.Since(start).Seconds())
+	}
+	if waitErr != nil && failed == 0 {
+		rows[0].Failed = append(rows[0].Failed, Remark{"the whole program", fmt.Sprintf("%v\n%s%s", waitErr, stderr.String(), reason(s.output[""]))})
+	}
+	return rows, nil
+}
+
+// summary is what a program's lines say.
+type summary struct {
+	outcomes []outcome
+	output   map[string]string
+	parents  map[string]bool // tests that have parts, which speak for them
+	clients  []clientOf
+}
+
+type outcome struct{ test, action string }
+
+// clientOf is a row, and the test whose parts are its own; all tests when that is empty.
+type clientOf struct {
+	row  *Row
+	test string
+}
+
+func summarize(name string, lines *bufio.Scanner) (*summary, error) {
+	s := &summary{output: map[string]string{}, parents: map[string]bool{}}
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
 		var e event
-		if json.Unmarshal(scanner.Bytes(), &e) != nil {
-			output[""] += scanner.Text() + "\n"
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			s.output[""] += lines.Text() + "\n"
 			continue
 		}
-		if rest, ok := strings.CutPrefix(e.Output, harness.ClientMark); ok {
-			row.Client, row.Version, _ = strings.Cut(strings.TrimSpace(rest), "\t")
-		}
 		if e.Action == "output" {
-			output[e.Test] += e.Output
+			if _, rest, ok := strings.Cut(e.Output, harness.ClientMark); ok {
+				fields := append(strings.Split(strings.TrimSpace(rest), "\t"), "", "")
+				s.describe(clientOf{&Row{Package: name, Client: fields[0], Version: fields[1]}, fields[2]})
+			}
+			s.output[e.Test] += e.Output
 			continue
 		}
 		if e.Test == "" {
 			continue
 		}
-		if i := strings.LastIndex(e.Test, "/"); i > 0 {
-			parents[e.Test[:i]] = true
+		for i, c := range e.Test {
+			if c == '/' {
+				s.parents[e.Test[:i]] = true
+			}
 		}
 		if e.Action == "pass" || e.Action == "fail" || e.Action == "skip" {
-			outcomes = append(outcomes, outcome{e.Test, e.Action})
+			s.outcomes = append(s.outcomes, outcome{e.Test, e.Action})
 		}
 	}
-	if err := scanner.Err(); err != nil {
-		return nil, err
+	return s, lines.Err()
+}
+
+// describe takes a client once: a program that starts itself again says what it drives once more.
+func (s *summary) describe(c clientOf) {
+	if !slices.ContainsFunc(s.clients, func(o clientOf) bool { return o.test == c.test && o.row.Client == c.row.Client }) {
+		s.clients = append(s.clients, c)
 	}
-	waitErr := cmd.Wait()
-	for _, o := range outcomes {
-		why := reason(output[o.test])
+}
+
+// rows adds each outcome to its client's row. What is no client's goes to the first.
+func (s *summary) rows() []*Row {
+	if len(s.clients) == 0 {
+		s.clients = []clientOf{{row: &Row{Client: "a program that did not start"}}}
+	}
+	slices.SortStableFunc(s.clients, func(a, b clientOf) int { return strings.Compare(a.row.Client, b.row.Client) })
+	of := func(test string) *Row {
+		for _, c := range s.clients {
+			if c.test != "" && (test == c.test || strings.HasPrefix(test, c.test+"/")) {
+				return c.row
+			}
+		}
+		return s.clients[0].row
+	}
+	for _, o := range s.outcomes {
+		why, row := reason(s.output[o.test]), of(o.test)
 		switch {
 		case o.action == "skip":
 			row.Skipped = append(row.Skipped, Remark{o.test, why})
-		case o.action == "fail" && (!parents[o.test] || strings.Contains(output[o.test], "_test.go")):
+		case o.action == "fail" && (!s.parents[o.test] || strings.Contains(s.output[o.test], ".go:")):
 			row.Failed = append(row.Failed, Remark{o.test, why})
-		case o.action == "pass" && !parents[o.test]:
+		case o.action == "pass" && !s.parents[o.test]:
 			row.Passed++
 		}
 	}
-	if waitErr != nil && len(row.Failed) == 0 {
-		row.Failed = append(row.Failed, Remark{"the whole program", fmt.Sprintf("%v\n%s%s", waitErr, stderr.String(), reason(output[""]))})
+	rows := make([]*Row, 0, len(s.clients))
+	for _, c := range s.clients {
+		rows = append(rows, c.row)
 	}
-	row.Seconds = int(time.Since(start).Seconds())
-	return row, nil
+	return rows
 }
 
 // reason is a test's output without the lines that go test adds.
@@ -122,10 +178,10 @@ func reason(output string) string {
 	var kept []string
 	for _, line := range strings.Split(output, "\n") {
 		text := strings.TrimSpace(line)
-		if text == "" || strings.HasPrefix(text, "=== ") || strings.HasPrefix(text, "--- ") {
+		if text == "" || strings.HasPrefix(text, "=== ") || strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, harness.ClientMark) {
 			continue
 		}
-		if strings.Contains(text, "_test.go:") {
+		if mark := strings.Index(text, ".go:"); mark > 0 && !strings.Contains(text[:mark], " ") {
 			if _, after, ok := strings.Cut(text, ": "); ok {
 				text = after
 			}
@@ -133,9 +189,4 @@ func reason(output string) string {
 		kept = append(kept, text)
 	}
 	return strings.Join(kept, "\n")
-}
-
-// ownNetwork says whether a row can have a network of its own, where every port is free.
-func ownNetwork() bool {
-	return exec.Command("unshare", "-n", "ip", "link", "set", "lo", "up").Run() == nil
 }
