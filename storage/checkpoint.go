@@ -15,6 +15,7 @@ const (
 	recoveryPointFile = "recovery-point-offset-checkpoint"
 	highWatermarkFile = "replication-offset-checkpoint"
 	logStartFile      = "log-start-offset-checkpoint"
+	cleanedFile       = "cleaner-offset-checkpoint"
 )
 
 const checkpointVersion = 0

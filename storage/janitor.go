@@ -101,17 +101,14 @@ func (s *Store) checkpointRun() {
 func (s *Store) writeCheckpoints() error {
 	s.maintenance <- struct{}{}
 	defer func() { <-s.maintenance }()
-	points, marks, starts := s.collect()
+	all := s.collect()
 	changed := false
-	for _, c := range []struct {
-		name string
-		m    OffsetCheckpoint
-	}{{recoveryPointFile, points}, {highWatermarkFile, marks}, {logStartFile, starts}} {
-		if before, ok := s.written[c.name]; ok && maps.Equal(before, c.m) {
+	for _, c := range all {
+		if before, ok := s.written[c.name]; ok && maps.Equal(before, c.offsets) {
 			continue // an idle broker leaves the disk alone
 		}
 		delete(s.written, c.name)
-		if err := placeFile(s.env.FS, s.path(c.name), c.m.Encode(), true); err != nil {
+		if err := placeFile(s.env.FS, s.path(c.name), c.offsets.Encode(), true); err != nil {
 			return err
 		}
 		changed = true
@@ -123,18 +120,27 @@ func (s *Store) writeCheckpoints() error {
 		clear(s.written)
 		return err
 	}
-	s.written[recoveryPointFile], s.written[highWatermarkFile], s.written[logStartFile] = points, marks, starts
+	for _, c := range all {
+		s.written[c.name] = c.offsets
+	}
 	return nil
+}
+
+// checkpointFile is what one file of offsets is to hold.
+type checkpointFile struct {
+	name    string
+	offsets OffsetCheckpoint
 }
 
 // collect gathers the offsets of the opened logs, and what was read at start of
 // the others.
-func (s *Store) collect() (points, marks, starts OffsetCheckpoint) {
+func (s *Store) collect() []checkpointFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.logs) + len(s.points)
-	points, marks, starts = make(OffsetCheckpoint, n), make(OffsetCheckpoint, n), make(OffsetCheckpoint, n)
-	for _, c := range []struct{ to, from OffsetCheckpoint }{{points, s.points}, {marks, s.marks}, {starts, s.starts}} {
+	points, marks, starts := make(OffsetCheckpoint, n), make(OffsetCheckpoint, n), make(OffsetCheckpoint, n)
+	cleaned := OffsetCheckpoint{}
+	for _, c := range []struct{ to, from OffsetCheckpoint }{{points, s.points}, {marks, s.marks}, {starts, s.starts}, {cleaned, s.cleaned}} {
 		for tp, offset := range c.from {
 			if _, found := s.folders[tp.String()]; found {
 				c.to[tp] = offset
@@ -147,8 +153,16 @@ func (s *Store) collect() (points, marks, starts OffsetCheckpoint) {
 		if l.loaded.Load() || l.startKnown.Load() {
 			starts[tp] = l.logStart.Load()
 		}
+		if offset := l.cleanedTo.Load(); offset >= 0 {
+			cleaned[tp] = offset
+		}
 	}
-	return points, marks, starts
+	all := []checkpointFile{{recoveryPointFile, points}, {highWatermarkFile, marks}, {logStartFile, starts}}
+	if len(cleaned) > 0 || s.everCleaned {
+		s.everCleaned = true
+		all = append(all, checkpointFile{cleanedFile, cleaned})
+	}
+	return all
 }
 
 // removeLater removes files or folders when their delay is over.

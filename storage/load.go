@@ -42,12 +42,18 @@ type folderFiles struct {
 	rubbish   []string
 	// lost says that a sync failed: unsynced bytes must be written again.
 	lost bool
+	left interrupted
 }
 
 // loadLocked reads the folder. After an unclean stop it recovers.
 func (l *Log) loadLocked() error {
 	began := l.store.env.Clock.Now()
 	files, err := l.listFolder()
+	if err == nil && files.left.any() {
+		if err = l.finishSwap(&files.left, files); err == nil {
+			files, err = l.listFolder()
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -61,6 +67,7 @@ func (l *Log) loadLocked() error {
 		return err
 	}
 	l.snapshots = files.snapshots
+	l.syncedTo = l.recoveryPoint.Load()
 	if files.lost {
 		l.unclean, l.rewrite = true, true
 	}
@@ -115,6 +122,9 @@ func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
 	if known := l.logEnd.Load(); l.endKnown && end < known {
 		l.store.env.Logger.Error("the log ends before the offset of its clean stop: files were lost or damaged", "log", l.tp.String(), "logEndOffset", end, "was", known)
 	}
+	if l.cleanedTo.Load() > end {
+		l.cleanedTo.Store(-1) // records were lost: what is written there now is dirty
+	}
 	l.epochs.truncateFromStart(start)
 	l.epochs.truncateFromEnd(end + 1)
 	l.publish(segments)
@@ -155,8 +165,11 @@ func (l *Log) listFolder() (*folderFiles, error) {
 	}
 	f := &folderFiles{sizes: map[int64]segment.Sizes{}}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), segment.DeletedSuffix) || strings.HasSuffix(e.Name(), ".cleaned") || strings.HasSuffix(e.Name(), ".tmp") {
+		if strings.HasSuffix(e.Name(), segment.DeletedSuffix) || strings.HasSuffix(e.Name(), ".tmp") {
 			f.rubbish = append(f.rubbish, e.Name())
+			continue
+		}
+		if f.left.note(e.Name()) {
 			continue
 		}
 		f.lost = f.lost || e.Name() == syncFailedFile

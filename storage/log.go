@@ -33,6 +33,8 @@ type Log struct {
 	durable       atomic.Int64
 	recoveryPoint atomic.Int64
 	unflushed     atomic.Int64 // bytes past the recovery point
+	// cleanedTo is where the last compaction ended, -1 when there was none.
+	cleanedTo atomic.Int64
 
 	loaded atomic.Bool
 	// startKnown says that logStart is right although nothing was read yet.
@@ -62,6 +64,8 @@ type Log struct {
 	// rewrite asks the next recovery to write the unflushed bytes again.
 	rewrite bool
 	unclean bool
+	// syncedTo is the recovery point that the last load began with.
+	syncedTo int64
 	// scannedBytes is what the last recovery read.
 	scannedBytes int64
 	rollAfter    int64 // segment.ms less its jitter, for the active segment
@@ -85,10 +89,13 @@ func (l *Log) Config() LogConfig { return *l.cfg.Load() }
 // Reconfigure replaces the configuration.
 func (l *Log) Reconfigure(cfg LogConfig) {
 	c := cfg.normalised()
-	l.cfg.Store(&c)
+	was := l.cfg.Swap(&c)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.rollAfter = l.store.rollAfter(c)
+	l.mu.Unlock()
+	if c.Compact && !was.Compact {
+		l.store.cleaner.wake()
+	}
 }
 
 // LogEndOffset is the offset of the next record.

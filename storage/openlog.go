@@ -34,13 +34,18 @@ func (c LogConfig) normalised() LogConfig {
 }
 
 // rollAfter is segment.ms less a random part of segment.jitter.ms, so that the
-// partitions of a topic do not all roll at once.
+// partitions of a topic do not all roll at once. What has to be compacted by
+// max.compaction.lag.ms must not be in the active segment any more by then.
 func (s *Store) rollAfter(c LogConfig) int64 {
-	jitter := min(c.SegmentJitterMs, c.SegmentMs)
-	if jitter <= 0 {
-		return c.SegmentMs
+	after := c.SegmentMs
+	if c.Compact && c.MaxCompactionLagMs > 0 {
+		after = min(after, c.MaxCompactionLagMs)
 	}
-	return c.SegmentMs - int64(s.env.Rand()%uint64(jitter))
+	jitter := min(c.SegmentJitterMs, after)
+	if jitter <= 0 {
+		return after
+	}
+	return after - int64(s.env.Rand()%uint64(jitter))
 }
 
 // OpenLog opens a partition's log, or makes it. After a clean stop nothing but
@@ -114,6 +119,7 @@ func (s *Store) newLogLocked(tp TopicPartition, id TopicID, cfg LogConfig) *Log 
 		rollAfter: s.rollAfter(c), unclean: !s.clean,
 	}
 	l.cfg.Store(&c)
+	l.cleanedTo.Store(-1)
 	l.flushedMs = l.createdMs
 	return l
 }
@@ -131,6 +137,9 @@ func (s *Store) install(l *Log, found bool) (*Log, error) {
 	s.forgetLocked(l.tp)
 	s.logs[l.tp] = l
 	s.mu.Unlock()
+	if l.cfg.Load().Compact {
+		s.cleaner.wake()
+	}
 	if found && l.unclean {
 		s.recovering.add(s, l)
 	}
@@ -143,6 +152,7 @@ func (s *Store) forgetLocked(tp TopicPartition) {
 	delete(s.points, tp)
 	delete(s.marks, tp)
 	delete(s.starts, tp)
+	delete(s.cleaned, tp)
 }
 
 // adoptCheckpointsLocked gives a found log the offsets of the last run. After a
@@ -155,6 +165,9 @@ func (s *Store) adoptCheckpointsLocked(l *Log) {
 	l.logStart.Store(start)
 	l.startKnown.Store(haveStart)
 	l.highWatermark.Store(s.marks[l.tp])
+	if offset, ok := s.cleaned[l.tp]; ok {
+		l.cleanedTo.Store(offset)
+	}
 	if s.clean && havePoint && haveStart && start <= point {
 		l.logEnd.Store(point)
 		l.durable.Store(point)
@@ -236,6 +249,8 @@ func (s *Store) Delete(tp TopicPartition) error {
 	if !ok {
 		return nil
 	}
+	l.dead.Store(true)
+	s.cleaner.await(l) // it must not write into a folder that may be made anew
 	release := l.take()
 	defer release()
 	l.abandon(ErrClosed)

@@ -28,12 +28,20 @@ func (l *Log) Read(req ReadRequest) (ReadResult, error) {
 		return res, nil
 	}
 	found, err := l.readSegments(req, limit, res.LogEndOffset)
+	for retry := 0; err != nil && gone(err) && retry < maxReadRetries && !l.dead.Load(); retry++ {
+		// Compaction put another segment in its place.
+		found, err = l.readSegments(req, limit, res.LogEndOffset)
+	}
 	if err != nil {
 		return res, l.readFailed(err)
 	}
 	res.Data, res.Region = found.Data, found.Region
 	return res, nil
 }
+
+// maxReadRetries bounds how often a read begins anew: compaction would have to
+// replace the segment under it each time.
+const maxReadRetries = 10
 
 // readSegments looks in the segment that may hold the offset, and in the next
 // ones when compaction left nothing from there on.

@@ -38,7 +38,7 @@ func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, in
 		if r.CutBytes > 0 {
 			l.folderNew = true
 		}
-		if !last && (r.Corrupt != nil || r.NextOffset != segments[i+1].BaseOffset()) {
+		if !last && (r.Corrupt != nil || r.NextOffset != segments[i+1].BaseOffset() && !l.gapAllowed(segments[i+1].BaseOffset())) {
 			// What follows a hole can't be served: offsets would be missing.
 			if err := l.setSegmentsAside(segments[i+1:], s, r); err != nil {
 				return nil, 0, err
@@ -66,6 +66,16 @@ func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, in
 		}
 	}
 	return segments, end, nil
+}
+
+// gapAllowed says that offsets may be missing before a segment: compaction leaves
+// gaps, though only where everything was durable before it began.
+func (l *Log) gapAllowed(base int64) bool {
+	if base <= max(l.syncedTo, l.cleanedTo.Load()) {
+		return true
+	}
+	// Without checkpoints, nothing tells a gap from a loss.
+	return l.Config().Compact && l.syncedTo == 0 && l.cleanedTo.Load() < 0
 }
 
 func (l *Log) recoverSegment(s *segment.Segment, point int64) (segment.Recovery, error) {

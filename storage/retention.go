@@ -46,9 +46,15 @@ func (l *Log) raiseStartLocked(offset int64) bool {
 //
 // The log starts move first and are made durable, then the files go: a power cut
 // may keep any of the renames, and must not leave a hole that is read.
-func (s *Store) RunRetention() {
+func (s *Store) RunRetention() { s.retain(func(*Log) bool { return true }) }
+
+// retain runs retention for some of the logs.
+func (s *Store) retain(which func(*Log) bool) {
 	var moved []*Log
 	for _, l := range s.Logs() {
+		if !which(l) {
+			continue
+		}
 		some, err := l.moveStart()
 		if err != nil && !errors.Is(err, ErrOffline) {
 			s.env.Logger.Error("retention", "log", l.tp.String(), "err", err)

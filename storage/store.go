@@ -103,6 +103,7 @@ type Store struct {
 	work       sync.WaitGroup
 	spawn      func(func()) // starts a goroutine; tests run the work in their own order
 	recovering recoveryQueue
+	cleaner    *cleaner
 
 	mu      sync.Mutex
 	closed  bool
@@ -112,8 +113,12 @@ type Store struct {
 	points  OffsetCheckpoint                 // checkpoints read at start, of logs not opened yet
 	marks   OffsetCheckpoint
 	starts  OffsetCheckpoint
-	timers  []clock.Timer
-	later   []removal
+	cleaned OffsetCheckpoint
+	// everCleaned says that there is a file of the offsets that compaction has
+	// reached.
+	everCleaned bool
+	timers      []clock.Timer
+	later       []removal
 }
 
 // removal is a file or folder that is removed when its delay is over.
@@ -139,6 +144,7 @@ func openWith(env Env, dir string, cfg StoreConfig, spawn func(func())) (*Store,
 	}
 	s.brokerEpoch.Store(-1)
 	s.seg = &segment.Env{FS: env.FS, Files: segment.NewFiles(env.FS, cfg.OpenFiles), Maps: segment.NewMaps(cfg.MappedBytes), Room: s.roomAhead}
+	s.cleaner = newCleaner(s, cfg.Cleaner)
 	s.metrics = newMetrics(env.Metrics, s)
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
@@ -177,6 +183,8 @@ func (s *Store) inspect() error {
 	s.points = s.readCheckpoint(recoveryPointFile)
 	s.marks = s.readCheckpoint(highWatermarkFile)
 	s.starts = s.readCheckpoint(logStartFile)
+	s.cleaned = s.readCheckpoint(cleanedFile)
+	s.everCleaned = len(s.cleaned) > 0
 	if err := s.takeCleanShutdown(); err != nil {
 		return err
 	}
@@ -329,6 +337,7 @@ func (s *Store) Close() error {
 		t.Stop()
 	}
 	s.recovering.stop()
+	s.cleaner.close()
 	s.work.Wait()
 	err := s.closeLogs()
 	s.recovering.tell(s.env, true)

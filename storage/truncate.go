@@ -52,8 +52,10 @@ func (l *Log) change(what string, fn func() error) error {
 func (l *Log) lowerRecoveryPoint(offset int64) error {
 	l.cuts.Add(1)
 	l.durable.Store(min(l.durable.Load(), offset))
+	// What is written again at these offsets was never cleaned.
+	l.cleanedTo.Store(min(l.cleanedTo.Load(), offset))
 	if l.recoveryPoint.Load() <= offset {
-		return nil
+		return nil // and compaction never reaches further than that
 	}
 	l.recoveryPoint.Store(offset)
 	return l.store.writeCheckpoints()

@@ -33,7 +33,11 @@ type LogConfig struct {
 	// Compact and Delete are the two halves of cleanup.policy.
 	Compact, Delete   bool
 	DeleteRetentionMs int64
-	Preallocate       bool
+	// MinCompactionLagMs and MaxCompactionLagMs bound the age of the records that
+	// compaction takes, MinCleanableRatio is the dirty part that it waits for.
+	MinCompactionLagMs, MaxCompactionLagMs int64
+	MinCleanableRatio                      float64
+	Preallocate                            bool
 	// LogAppendTime is message.timestamp.type=LogAppendTime.
 	LogAppendTime bool
 	// VerifyTransactions is transaction.partition.verification.enable: the first
@@ -152,4 +156,6 @@ type StoreConfig struct {
 	ProducerIDExpirationMs int64
 	// RecoveryThreads is num.recovery.threads.per.data.dir.
 	RecoveryThreads int
+	// Cleaner is about compaction.
+	Cleaner CleanerConfig
 }

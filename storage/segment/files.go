@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -91,19 +92,20 @@ type FileRef struct {
 	state atomic.Int64
 	used  atomic.Bool
 
-	// opening guards f while nobody uses it; it spans the open call.
+	// opening guards f while nobody uses it, and at; it spans the open call.
 	opening sync.Mutex
 	f       vfs.File
+	at      string // where the file is now
 }
 
 // Ref makes a reference without opening the file.
 func (p *Files) Ref(path string, flag int) *FileRef {
-	r := &FileRef{pool: p, path: path, flag: flag}
+	r := &FileRef{pool: p, path: path, flag: flag, at: path}
 	r.state.Store(refClosed)
 	return r
 }
 
-// Path is the file's name.
+// Path is the file's name when it was made.
 func (r *FileRef) Path() string { return r.path }
 
 // Acquire returns the open file, which stays open until Release.
@@ -143,7 +145,7 @@ func (r *FileRef) openOnce() (f vfs.File, opened bool, err error) {
 	if r.state.Load() != refClosed {
 		return nil, false, &fs.PathError{Op: "open", Path: r.path, Err: os.ErrClosed}
 	}
-	f, err = r.pool.fs.OpenFile(r.path, r.flag, 0o644)
+	f, err = r.pool.fs.OpenFile(r.at, r.flag, 0o644)
 	if err != nil {
 		return nil, false, fmt.Errorf("open a partition's file: %w", err)
 	}
@@ -181,6 +183,20 @@ func (r *FileRef) Close() {
 			return
 		}
 	}
+}
+
+// rename moves the file; those who use it, or will, go on with it.
+func (r *FileRef) rename(to string) error {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	err := r.pool.fs.Rename(r.at, to)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// It is never made anew: another file may get the old name, and the new place
+	// only waits to be removed.
+	r.at, r.flag = to, r.flag&^os.O_CREATE
+	return err
 }
 
 // finish closes the file of a dying reference; only one caller gets through.

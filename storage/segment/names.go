@@ -16,6 +16,10 @@ const (
 	SnapshotSuffix  = ".snapshot"
 	// DeletedSuffix marks a file that waits for file.delete.delay.ms.
 	DeletedSuffix = ".deleted"
+	// CleanedSuffix marks a file that compaction is writing, SwapSuffix one that is
+	// whole and takes the place of those it was made from.
+	CleanedSuffix = ".cleaned"
+	SwapSuffix    = ".swap"
 	// CorruptSuffix marks a file that was set aside.
 	CorruptSuffix = ".corrupt"
 )

@@ -140,6 +140,12 @@ func (s *Segment) IndexBytes() int64 {
 	return int64(s.offsets.len())*OffsetEntrySize + int64(s.times.len())*TimeEntrySize
 }
 
+// IndexSizes are the bytes that the entries of the offset index and of the time
+// index take.
+func (s *Segment) IndexSizes() (offsets, times int64) {
+	return int64(s.offsets.len()) * OffsetEntrySize, int64(s.times.len()) * TimeEntrySize
+}
+
 // IndexFull says that an index has no room for another entry when its file may
 // have maxBytes; the time index keeps one entry for the roll.
 func (s *Segment) IndexFull(maxBytes int64) bool {
