@@ -43,7 +43,7 @@ func (l *Log) compactionPlan() (compact.Plan, error) {
 	}
 	p, err := compact.NewPlan(compact.Log{
 		Segments: list, StartOffset: l.logStart.Load(), EndOffset: l.logEnd.Load(),
-		LastStableOffset: l.stableOffset(), CleanedTo: l.cleanedTo.Load(),
+		LastStableOffset: l.LastStableOffset(l.highWatermark.Load()), CleanedTo: l.cleanedTo.Load(),
 		MinLagMs: cfg.MinCompactionLagMs, MaxLagMs: cfg.MaxCompactionLagMs,
 		NewestMs: func(i int) (int64, error) {
 			newest, _, err := segments[i].MaxTimestamp()

@@ -62,10 +62,10 @@ type cleaner struct {
 
 	mu      sync.Mutex
 	cfg     CleanerConfig
-	timers  []clock.Timer // one for each worker; nil for one that sleeps
+	timers  []clock.Timer          // one for each worker; nil for one that sleeps
 	busy    map[*Log]chan struct{} // closed when the cleaning has ended
-	spoilt  map[*Log]error // uncleanable, and why
-	full    bool           // a cleaning had no room, and the log says so
+	spoilt  map[*Log]error         // uncleanable, and why
+	full    bool                   // a cleaning had no room, and the log says so
 	last    []compact.Stats
 	elapsed []time.Duration
 	lastRun time.Time
@@ -155,6 +155,8 @@ type cleanWorker struct {
 	cfg CleanerConfig
 	// check says whether the current round still makes sense.
 	check func() error
+	// onPace is called with every piece of work; tests set it.
+	onPace func()
 }
 
 func (c *cleaner) newWorker() *cleanWorker {
@@ -165,6 +167,9 @@ func (c *cleaner) newWorker() *cleanWorker {
 	w.cfg.DedupeBufferBytes = min(w.cfg.DedupeBufferBytes/int64(threads), maxDedupeBuffer)
 	// Half is for reading, half for writing.
 	w.Cleaner = compact.NewCleaner(w.cfg.IOBufferBytes/threads/2, func(bytes int) error {
+		if w.onPace != nil {
+			w.onPace()
+		}
 		check := func() error {
 			if c.stopped() {
 				return errAbandoned
