@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
@@ -242,6 +244,12 @@ func TestRecreatedTopicInheritsNothing(t *testing.T) {
 	}
 	if o, ok := committed.Lookup("orders", 0); ok && o.At >= 0 {
 		t.Fatalf("the group has offset %d of the deleted topic", o.At)
+	}
+	// Of the internal topic's 50 partitions only the group's was loaded.
+	rec := httptest.NewRecorder()
+	n.env.Metrics.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	if want := fmt.Sprintf("barnabas_coordinator_partitions{topic=%q} 1\n", group.Topic); !strings.Contains(rec.Body.String(), want) {
+		t.Errorf("no %q in the metrics", want)
 	}
 }
 

@@ -32,7 +32,8 @@ func (n *Node) openPartitions() error {
 		Open: func(partition int32) (runtime.Log, error) {
 			return n.replicas.CoordinatorLog(group.Topic, partition)
 		},
-		KV: roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
+		Written: func(partition int32) bool { return n.replicas.Written(group.Topic, partition) },
+		KV:      roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
 		Partitions: n.offsetsPartitions,
 	})
 	n.onClose("coordinators and waits", func(context.Context) error {

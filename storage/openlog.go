@@ -265,6 +265,14 @@ func (s *Store) Delete(tp TopicPartition) error {
 	return nil
 }
 
+// Found tells whether a partition whose log is not open has a folder.
+func (s *Store) Found(tp TopicPartition) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, found := s.folders[tp.String()]
+	return found
+}
+
 // Stray is a partition folder that no topic claims.
 type Stray struct {
 	TopicPartition

@@ -32,6 +32,21 @@ func (m *Manager) CoordinatorLog(topic string, partition int32) (*CoordinatorLog
 	return &CoordinatorLog{p: p, log: log}, nil
 }
 
+// Written tells whether a partition may have records, without opening it.
+func (m *Manager) Written(topic string, partition int32) bool {
+	p, ok := m.Partition(topic, partition)
+	if !ok {
+		return false
+	}
+	p.mu.Lock()
+	log := p.log
+	p.mu.Unlock()
+	if log == nil {
+		return m.o.Store.Found(p.tp)
+	}
+	return log.LogEndOffset() > 0
+}
+
 // TopicID is the id of the internal topic.
 func (c *CoordinatorLog) TopicID() storage.TopicID { return c.p.topicID }
 

@@ -190,6 +190,7 @@ type fakeStore struct {
 	logs    map[storage.TopicPartition]*fakeLog
 	deleted []storage.TopicPartition
 	opens   int
+	found   map[storage.TopicPartition]bool
 	failing error
 	made    func(*fakeLog)
 }
@@ -218,6 +219,12 @@ func (s *fakeStore) Delete(tp storage.TopicPartition) error {
 	s.deleted = append(s.deleted, tp)
 	delete(s.logs, tp)
 	return nil
+}
+
+func (s *fakeStore) Found(tp storage.TopicPartition) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found[tp]
 }
 
 // world is a manager of broker 1 over a fakeStore.

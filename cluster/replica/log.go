@@ -47,6 +47,8 @@ var _ Log = (*storage.Log)(nil)
 type Store interface {
 	OpenLog(tp storage.TopicPartition, id storage.TopicID, cfg storage.LogConfig) (Log, error)
 	Delete(tp storage.TopicPartition) error
+	// Found tells whether a partition that is not open has a folder.
+	Found(tp storage.TopicPartition) bool
 }
 
 type storeOf struct{ *storage.Store }

@@ -504,6 +504,35 @@ func TestCoordinatorLogWaitsForTheHighWatermark(t *testing.T) {
 	wantCode(t, <-end, nil)
 }
 
+// Whether a partition was ever written is told without opening it.
+func TestWritten(t *testing.T) {
+	w := newWorld(t)
+	tp := storage.TopicPartition{Topic: "__consumer_offsets"}
+	if w.m.Written(tp.Topic, 0) {
+		t.Error("a partition that is not here was written")
+	}
+	w.publish(nil, topic(tp.Topic, led(1, 5, 1)))
+	opens := w.store.opens
+	if w.m.Written(tp.Topic, 0) {
+		t.Error("a partition without a folder was written")
+	}
+	w.store.found = map[storage.TopicPartition]bool{tp: true}
+	if !w.m.Written(tp.Topic, 0) || w.store.opens != opens {
+		t.Errorf("one with a folder was not, or it was opened (%d times)", w.store.opens-opens)
+	}
+	w.store.found = nil
+	log, err := w.m.CoordinatorLog(tp.Topic, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.m.Written(tp.Topic, 0) {
+		t.Error("an open partition without records was written")
+	}
+	if _, err := log.Append(5, records(1, 0), func(error) {}); err != nil || !w.m.Written(tp.Topic, 0) {
+		t.Errorf("one with a record was not (%v)", err)
+	}
+}
+
 func TestHotEnd(t *testing.T) {
 	var h hot
 	h.reset(100)

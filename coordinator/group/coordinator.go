@@ -26,6 +26,9 @@ type Options struct {
 	Config Config
 	// Open finds the log of a partition of Topic that this broker leads.
 	Open func(partition int32) (runtime.Log, error)
+	// Written tells without opening it whether a partition may have records; nil
+	// means yes.
+	Written func(partition int32) bool
 	// KV holds the checkpoints; nil runs without.
 	KV    runtime.KV
 	Clock clock.Clock
@@ -53,7 +56,7 @@ func NewCoordinator(o Options) *Coordinator {
 	return &Coordinator{
 		partitions: o.Partitions,
 		rt: runtime.New(runtime.Options[Event, Record, Answer]{
-			Topic: Topic, Open: o.Open, KV: o.KV, CheckpointPrefix: checkpointPrefix,
+			Topic: Topic, Open: o.Open, Written: o.Written, KV: o.KV, CheckpointPrefix: checkpointPrefix,
 			Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
 			New: func(int32) machine.Machine[Event, Record, Answer] {
 				return &observer{Machine: New(o.Config, o.NewID), metrics: metrics}

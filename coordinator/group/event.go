@@ -38,8 +38,8 @@ type FetchOffsets struct {
 	RequireStable bool
 }
 
-// CommitPending commits offsets in a transaction. The topics have names; the
-// response is a *kmsg.TxnOffsetCommitResponse.
+// CommitPending commits offsets in a transaction. The topics have both names and
+// ids; the response is a *kmsg.TxnOffsetCommitResponse.
 type CommitPending struct {
 	Request *kmsg.TxnOffsetCommitRequest
 	// Guard is that of the transaction's verification.

@@ -79,7 +79,7 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 	case *kmsg.OffsetCommitRequest:
 		s.commitOffsets(e, r)
 	case CommitPending:
-		s.commitPending(e, r)
+		s.commitPending(e, r.Request)
 	case *kmsg.OffsetDeleteRequest:
 		s.deleteOffsets(e, r)
 	case FetchOffsets:

@@ -183,7 +183,7 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 	case "fetch":
 		h.call("c", FetchOffsets{Group: fetchRequest(t, d, group), RequireStable: d.HasArg("stable")})
 	case "txn-commit":
-		h.call("c", CommitPending{Request: txnCommitRequest(t, d, group)})
+		h.call("c", txnCommitRequest(t, d, group))
 	case "marker":
 		h.mark(int64(num(t, d, "pid", 1)), !d.HasArg("abort"))
 	case "offset-delete":
@@ -361,9 +361,9 @@ func partitions(t *testing.T, d *datadriven.TestData) (out []spec) {
 	return out
 }
 
-func txnCommitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.TxnOffsetCommitRequest {
+func txnCommitRequest(t *testing.T, d *datadriven.TestData, group string) CommitPending {
 	r := kmsg.NewPtrTxnOffsetCommitRequest()
-	r.Version, r.Group, r.TransactionalID = 5, group, "tx"
+	r.Version, r.Group, r.TransactionalID = int16(num(t, d, "v", 5)), group, "tx"
 	r.ProducerID, r.ProducerEpoch = int64(num(t, d, "pid", 1)), int16(num(t, d, "epoch", 0))
 	r.MemberID, r.Generation = arg(t, d, "m", ""), int32(num(t, d, "gen", -1))
 	r.InstanceID = optional(t, d, "instance")
@@ -375,11 +375,11 @@ func txnCommitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.
 			rp.Metadata = &p.rest[1]
 		}
 		rt := kmsg.NewTxnOffsetCommitRequestTopic()
-		rt.Topic = p.topic
+		rt.Topic, rt.TopicID = p.topic, [16]byte{15: byte(num(t, d, "id", 0))}
 		rt.Partitions = append(rt.Partitions, rp)
 		r.Topics = append(r.Topics, rt)
 	}
-	return r
+	return CommitPending{Request: r}
 }
 
 func commitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.OffsetCommitRequest {

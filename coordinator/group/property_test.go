@@ -28,6 +28,9 @@ func TestReloadEqualsRunning(t *testing.T) {
 			if got, want := stateOf(reloaded(h)), stateOf(h.m); got != want {
 				t.Fatalf("reloaded:\n%s\nrunning:\n%s", got, want)
 			}
+			if got, want := offsetsOf(h.m), offsetsInLog(h); got != want {
+				t.Fatalf("the machine's offsets:\n%s\nthe log's:\n%s", got, want)
+			}
 		}
 		// Whatever happened: with time every call is answered.
 		h.tick(2 * time.Hour)
@@ -50,7 +53,7 @@ func randomEvent(t *rapid.T, h *harness) {
 		}
 	}
 	instance := instanceOf(t, g, memberID)
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0, 1, 2:
 		r := kmsg.NewPtrJoinGroupRequest()
 		r.Version = rapid.SampledFrom([]int16{0, 3, 4, 8, 9}).Draw(t, "version")
@@ -84,6 +87,16 @@ func randomEvent(t *rapid.T, h *harness) {
 		h.tick(time.Duration(rapid.Int64Range(0, 30_000).Draw(t, "ms")) * time.Millisecond)
 	case 8:
 		otherEvent(t, h, group)
+	case 9:
+		r := kmsg.NewPtrTxnOffsetCommitRequest()
+		r.ProducerID, r.Group, r.MemberID, r.Generation = rapid.Int64Range(1, 2).Draw(t, "producer"), group, memberID, generation
+		p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		p.Partition, p.Offset = rapid.Int32Range(0, 2).Draw(t, "partition"), rapid.Int64Range(0, 100).Draw(t, "offset")
+		topic := rapid.SampledFrom([]string{"t", "u"}).Draw(t, "topic")
+		r.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: topic, Partitions: []kmsg.TxnOffsetCommitRequestTopicPartition{p}}}
+		h.call("c", CommitPending{Request: r})
+	case 10:
+		h.mark(rapid.Int64Range(1, 2).Draw(t, "producer"), rapid.Bool().Draw(t, "commit"))
 	default:
 		r := kmsg.NewPtrHeartbeatRequest()
 		r.Group, r.MemberID, r.InstanceID, r.Generation = group, memberID, instance, generation
@@ -150,7 +163,93 @@ func stateOf(m *Machine) string {
 			}
 		}
 	}
+	fmt.Fprintln(&b, m.open)
 	return b.String()
+}
+
+// offsetsOf is what a machine knows of offsets, that count and that are pending.
+func offsetsOf(m *Machine) string {
+	var lines []string
+	for id, st := range m.groups {
+		for topic, ps := range st.offsets {
+			for p, c := range ps {
+				lines = append(lines, fmt.Sprintf("%s %s-%d %d", id, topic, p, c.value.Offset))
+			}
+		}
+		for tp, byProducer := range st.pending {
+			for producerID, c := range byProducer {
+				lines = append(lines, fmt.Sprintf("%s %s-%d %d pending of %d", id, tp.topic, tp.partition, c.value.Offset, producerID))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// offsetsInLog is the same by definition: of the records after a partition's last
+// tombstone the newest counts that is plain or whose transaction was committed
+// later, and pending is the newest of each transaction without a later marker.
+func offsetsInLog(h *harness) string {
+	records := map[string][]int{}
+	value := map[int]int64{}
+	for i, l := range h.log {
+		if l.marker != nil {
+			continue
+		}
+		r, _, _ := Codec{}.Decode(l.key, l.value)
+		key := fmt.Sprintf("%s %s-%d", r.Group, r.Topic, r.Partition)
+		switch {
+		case !r.IsOffset:
+		case r.Offset == nil:
+			records[key] = nil
+		default:
+			records[key] = append(records[key], i)
+			value[i] = r.Offset.Offset
+		}
+	}
+	var lines []string
+	for key, at := range records {
+		counts := -1
+		pending := map[int64]int{}
+		for _, i := range at {
+			switch outcome(h, i) {
+			case committedLater:
+				counts = i
+			case undecided:
+				pending[h.log[i].producer.ID] = i
+			}
+		}
+		if counts >= 0 {
+			lines = append(lines, fmt.Sprintf("%s %d", key, value[counts]))
+		}
+		for producerID, i := range pending {
+			lines = append(lines, fmt.Sprintf("%s %d pending of %d", key, value[i], producerID))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+const (
+	undecided = iota
+	committedLater
+	abortedLater
+)
+
+// outcome is what became of record i.
+func outcome(h *harness, i int) int {
+	if h.log[i].producer == nil {
+		return committedLater
+	}
+	for _, l := range h.log[i:] {
+		if l.marker != nil && l.marker.ProducerID == h.log[i].producer.ID {
+			if l.marker.Commit {
+				return committedLater
+			}
+			return abortedLater
+		}
+	}
+	return undecided
 }
 
 // checkCounts holds what is counted event by event against a count of all.

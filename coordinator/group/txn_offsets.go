@@ -10,11 +10,14 @@ import (
 // Producer is whose transaction an event's records belong to.
 type Producer = runtime.Producer
 
+// txnGroupNotFoundVersion is the TxnOffsetCommit version from which a missing
+// group has its own error (KIP-1319).
+const txnGroupNotFoundVersion = 6
+
 // commitPending stores offsets that count once the producer's transaction is
 // committed. That the transaction is open and has this partition was asked of its
 // coordinator before; the log checks the epoch.
-func (s *step) commitPending(e Event, c CommitPending) {
-	r := c.Request
+func (s *step) commitPending(e Event, r *kmsg.TxnOffsetCommitRequest) {
 	if code := s.mayCommitPending(s.view(r.Group), r); code != nil {
 		s.answer(e.Call, TxnCommitError(r, code))
 		return
@@ -24,7 +27,7 @@ func (s *step) commitPending(e Event, c CommitPending) {
 	resp.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, len(r.Topics))
 	for i := range r.Topics {
 		rt, t := &resp.Topics[i], &r.Topics[i]
-		rt.Topic = t.Topic
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
 		rt.Partitions = make([]kmsg.TxnOffsetCommitResponseTopicPartition, len(t.Partitions))
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
@@ -34,6 +37,7 @@ func (s *step) commitPending(e Event, c CommitPending) {
 				continue
 			}
 			v := s.offsetValue(p.Offset, p.LeaderEpoch, p.Metadata)
+			v.TopicID = t.TopicID
 			rec := Record{IsOffset: true, Group: r.Group, Topic: t.Topic, Partition: p.Partition, Offset: v}
 			sizeBytes += encodedBytes(rec)
 			s.record(rec)
@@ -55,6 +59,8 @@ func (s *step) mayCommitPending(g *classic, r *kmsg.TxnOffsetCommitRequest) *ker
 	switch {
 	case r.Group == "" || tooLong(r.Group):
 		return kerr.InvalidGroupID
+	case g == nil && r.Generation >= 0 && r.Version >= txnGroupNotFoundVersion:
+		return kerr.GroupIDNotFound
 	case g == nil && r.Generation >= 0:
 		return kerr.IllegalGeneration
 	case g == nil, r.Generation < 0 && g.state == Empty:
@@ -76,7 +82,7 @@ func TxnCommitError(r *kmsg.TxnOffsetCommitRequest, code *kerr.Error) *kmsg.TxnO
 	resp := kmsg.NewPtrTxnOffsetCommitResponse()
 	for i := range r.Topics {
 		t := kmsg.NewTxnOffsetCommitResponseTopic()
-		t.Topic = r.Topics[i].Topic
+		t.Topic, t.TopicID = r.Topics[i].Topic, r.Topics[i].TopicID
 		for j := range r.Topics[i].Partitions {
 			p := kmsg.NewTxnOffsetCommitResponseTopicPartition()
 			p.Partition, p.ErrorCode = r.Topics[i].Partitions[j].Partition, code.Code

@@ -127,7 +127,8 @@ func (in *instance[E, R, A]) write(records []R, p *Producer) error {
 func (in *instance[E, R, A]) newBatch(p *Producer) *batch.Builder {
 	o := batch.BuilderOptions{LeaderEpoch: in.s.epoch}
 	if p != nil {
-		o.Producer = &batch.ProducerStamp{ID: p.ID, Epoch: p.Epoch, BaseSequence: batch.NoSequence}
+		// Nobody looks at the sequence number; Kafka writes 0.
+		o.Producer = &batch.ProducerStamp{ID: p.ID, Epoch: p.Epoch}
 		o.Transactional = true
 	}
 	return batch.NewBuilder(o)

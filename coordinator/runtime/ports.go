@@ -86,6 +86,10 @@ type Options[E, R, A any] struct {
 	// ProducerOf, where it is not nil, tells in whose transaction an event's
 	// records are, nil for plain records.
 	ProducerOf func(E) *Producer
+	// Written, where it is not nil, tells without opening it whether a partition
+	// may have records; it may wait for the disk. One that has none is not loaded
+	// to be told something.
+	Written func(partition int32) bool
 	// Observe, where it is not nil, sees a machine after each event, when its
 	// records are replayed, and once more when the machine is gone.
 	Observe func(m machine.Machine[E, R, A], gone bool)

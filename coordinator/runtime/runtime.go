@@ -39,6 +39,9 @@ func New[E, R, A any](o Options[E, R, A]) *Runtime[E, R, A] {
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }
 	}
+	if o.Written == nil {
+		o.Written = func(int32) bool { return true }
+	}
 	if o.ProducerOf == nil {
 		o.ProducerOf = func(E) *Producer { return nil }
 	}
@@ -137,11 +140,11 @@ func (rt *Runtime[E, R, A]) Submit(partition int32, event func(call uint64) E, d
 }
 
 // Tell puts an event that nobody waits for to the machines of all partitions,
-// also to those that are not loaded yet.
+// also to those that are not loaded yet, but for those that hold nothing.
 func (rt *Runtime[E, R, A]) Tell(event func() E) {
 	for _, p := range rt.Partitions() {
 		if s, err := rt.shard(p); err == nil {
-			s.tellAll(job[E, A]{kind: jobTell, event: func(uint64) E { return event() }})
+			s.put(job[E, A]{kind: jobTell, event: func(uint64) E { return event() }})
 		}
 	}
 }

@@ -97,9 +97,22 @@ func TestColdPartitions(t *testing.T) {
 			t.Errorf("%s: opened %d times", tc.name, f.opened)
 		}
 	}
+	// What is told to all loads nothing where there are no records.
+	f := newFixture(t)
+	f.rt.o.Written = func(int32) bool { return len(f.log.batches) > 0 }
+	f.rt.Elected(0, 1)
+	f.rt.Tell(func() event { return event{set: []string{"a"}, value: 1} })
+	if f.opened != 0 || len(f.log.batches) != 0 {
+		t.Errorf("told without records: opened %d times, %d batches", f.opened, len(f.log.batches))
+	}
+	f.log.put(0, "b", 5)
+	f.rt.Tell(func() event { return event{set: []string{"a"}, value: 1} })
+	if f.opened != 1 || len(f.log.batches) != 2 {
+		t.Errorf("told with records and without a checkpoint: opened %d times, %d batches", f.opened, len(f.log.batches))
+	}
 	// One with a checkpoint has groups to look after; without a store nobody
 	// knows.
-	f := filled(t)
+	f = filled(t)
 	f.restart()
 	f.opened = 0
 	f.rt.Elected(0, 2)

@@ -180,11 +180,7 @@ func (s *shard[E, R, A]) loadInProgress() error {
 }
 
 // tellAll queues an event that nobody waits for.
-func (s *shard[E, R, A]) tellAll(j job[E, A]) {
-	s.mu.Lock()
-	s.openLocked()
-	s.putLocked(j)
-}
+func (s *shard[E, R, A]) tellAll(j job[E, A]) { s.put(j) }
 
 // put queues the shard's own work.
 func (s *shard[E, R, A]) put(j job[E, A]) {
@@ -334,9 +330,27 @@ func (s *shard[E, R, A]) tell(j job[E, A]) {
 		s.in.event(j.event, nil)
 		return
 	}
+	if !s.wakeWritten() {
+		return
+	}
 	if len(s.told) < maxQueuedJobs {
 		s.told = append(s.told, j)
 	}
+}
+
+// wakeWritten loads a cold shard whose partition has records. It is false for one
+// that has none: its machine would have nothing to decide about.
+func (s *shard[E, R, A]) wakeWritten() bool {
+	s.mu.Lock()
+	isCold := s.state == cold
+	s.mu.Unlock()
+	if isCold && !s.rt.o.Written(s.partition) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.openLocked()
+	return true
 }
 
 // drop forgets the machine and fails all calls that wait for its answers.

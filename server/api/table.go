@@ -55,6 +55,7 @@ var Table = []API{
 	rowOf(0, false, (*Handlers).deleteRecords),
 	rowOf(0, true, (*Handlers).initProducerID),
 	rowOf(0, false, (*Handlers).offsetForLeaderEpoch),
+	rowOf(0, true, (*Handlers).txnOffsetCommit),
 	rowOf(0, false, (*Handlers).describeConfigs),
 	rowOf(0, false, (*Handlers).alterConfigs),
 	rowOf(0, false, (*Handlers).describeLogDirs),
