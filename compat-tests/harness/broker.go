@@ -51,7 +51,7 @@ func Launch(o Options) (*Broker, error) {
 		return nil, err
 	}
 	command := barnabasCommand
-	if o.Kind == Kafka {
+	if o.Kind != Barnabas {
 		command = kafkaCommand
 	}
 	cmd, err := command(o)
@@ -160,7 +160,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 	}
 	const jvmAfterSIGTERM = 143 // the JVM ends with 128+15 after a clean shutdown
 	var exit *exec.ExitError
-	if b.Kind == Kafka && errors.As(b.err, &exit) && exit.ExitCode() == jvmAfterSIGTERM {
+	if b.Kind != Barnabas && errors.As(b.err, &exit) && exit.ExitCode() == jvmAfterSIGTERM {
 		return nil
 	}
 	if b.err != nil {

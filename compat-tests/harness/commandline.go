@@ -34,7 +34,11 @@ func barnabasCommand(o Options) (*exec.Cmd, error) {
 // kafkaCommand formats the folder on its first use and starts one combined broker and controller, with the settings of
 // the server.properties that Apache Kafka ships.
 func kafkaCommand(o Options) (*exec.Cmd, error) {
-	libs, err := JavaLibs()
+	find := JavaLibs
+	if o.Kind == KafkaOlder {
+		find = JavaLibsOlder
+	}
+	libs, err := find()
 	if err != nil {
 		return nil, err
 	}

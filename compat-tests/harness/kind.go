@@ -19,6 +19,8 @@ type Kind string
 const (
 	Barnabas Kind = "barnabas"
 	Kafka    Kind = "kafka"
+	// KafkaOlder judges the versions and message formats that Kafka 4 dropped.
+	KafkaOlder Kind = "kafka-3.9"
 )
 
 // KindFromEnv reads BROKER_KIND. Without it the broker is ours.
@@ -56,7 +58,20 @@ func Binary() (string, error) {
 
 // JavaLibs resolves Apache Kafka's class path, from the cache when it is there, and returns its folder.
 func JavaLibs() (string, error) {
+	return javaLibs(exec.Command(filepath.Join(Root(), "oracle", "fetch.sh")))
+}
+
+// olderVersion is the last Kafka that serves every version and both old message formats.
+const olderVersion = "3.9.2"
+
+// JavaLibsOlder is JavaLibs of an Apache Kafka before 4.0; ORACLE_OLDER_DIR shares its folder.
+func JavaLibsOlder() (string, error) {
 	cmd := exec.Command(filepath.Join(Root(), "oracle", "fetch.sh"))
+	cmd.Env = append(os.Environ(), "ORACLE_VERSION="+olderVersion, "ORACLE_DIR="+os.Getenv("ORACLE_OLDER_DIR"))
+	return javaLibs(cmd)
+}
+
+func javaLibs(cmd *exec.Cmd) (string, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
