@@ -13,7 +13,7 @@ SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/g
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz crash crash-sample compat dumplog bench budget docs cover clean compat-sample sim
+.PHONY: help build run test race lint tidy cross fuzz crash crash-sample compat differential dumplog bench budget docs cover clean compat-sample sim
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ compat: build ## every client row against the binary; writes docs/compat.md
 
 compat-sample: build ## the kcat, franz-go and kgo rows only
 	$(MAKE) -C compat-tests compat-sample
+
+differential: build ## the same requests to this broker and to Apache Kafka 4.4 and 3.9, in every version
+	$(MAKE) -C compat-tests differential
 
 crash: build ## kill -9 under load, 100 times, with 2 GiB in unrolled segments
 	$(MAKE) -C compat-tests crash

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,6 +53,9 @@ func writeDocs(r *Report) error {
 		section(&b, row.title()+": failed", row.Failed)
 		section(&b, row.title()+": not run, and why", row.Skipped)
 	}
+	if err := differential(&b); err != nil {
+		return err
+	}
 	return os.WriteFile(filepath.Join(harness.Root(), "..", "docs", "compat.md"), []byte(b.String()), 0o644)
 }
 
@@ -68,4 +72,34 @@ func section(b *strings.Builder, title string, remarks []Remark) {
 		why, _, _ := strings.Cut(m.Why, "\n")
 		fmt.Fprintf(b, "| %s | %s |\n", name, why)
 	}
+}
+
+// differential is the outcome of cmd/differential, which runs by itself: request by request beside Apache Kafka.
+func differential(b *strings.Builder) error {
+	raw, err := os.ReadFile(filepath.Join(harness.Root(), "results", "differential.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var o struct {
+		Compared, APIs int
+		Known          []struct{ Case, Path, Why string }
+	}
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "\n## Beside Apache Kafka, request by request\n\n`make differential` asks this broker and Apache Kafka the same and compares %d answers of %d APIs, in every version\n"+
+		"that is advertised, with good and bad arguments, and what is stored afterwards. Kafka 4.4 judges what it serves, Kafka 3.9 the\nversions and message formats before that. "+
+		"The texts of errors, ids, addresses and times are not compared. What differs, and why:\n\n| request | where | why |\n|---|---|---|\n", o.Compared, o.APIs)
+	for _, k := range o.Known {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", unescaped(k.Case), unescaped(k.Path), k.Why)
+	}
+	return nil
+}
+
+// unescaped shows a pattern without what the table or the pattern needs.
+func unescaped(pattern string) string {
+	return strings.NewReplacer("?0?", "", "?*?", "", "?\"", " ", "\"?", "", "**", "all", "*", "…", "|", "/").Replace(pattern)
 }

@@ -18,6 +18,7 @@ type brokers struct {
 
 // properties make the brokers alike where their defaults differ or where a default would make a run slow.
 var properties = map[string]string{
+	"node.id":                          "1",
 	"group.initial.rebalance.delay.ms": "0",
 	"auto.create.topics.enable":        "true",
 	"group.max.session.timeout.ms":     "1800000",

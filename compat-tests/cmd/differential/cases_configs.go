@@ -17,7 +17,7 @@ func configCases(b *book) {
 	}
 	describe(true, "a topic", func(c *Case, s *side) (kmsg.Response, error) {
 		return s.try(describeConfigs(s, kmsg.ConfigResourceTypeTopic, s.topic(c, 1, "retention.ms", "1234"), nil))
-	})
+	}).from(1)
 	describe(true, "some keys of a topic, with synonyms", func(c *Case, s *side) (kmsg.Response, error) {
 		topic := s.topic(c, 1, "retention.ms", "1234")
 		req := describeConfigs(s, kmsg.ConfigResourceTypeTopic, topic, []string{"retention.ms", "cleanup.policy", "no.such"})
@@ -26,7 +26,7 @@ func configCases(b *book) {
 	})
 	describe(true, "no keys", func(c *Case, s *side) (kmsg.Response, error) {
 		return s.try(describeConfigs(s, kmsg.ConfigResourceTypeTopic, s.topic(c, 1), []string{}))
-	})
+	}).from(1)
 	describe(true, "keys of the broker", func(c *Case, s *side) (kmsg.Response, error) {
 		return s.try(describeConfigs(s, kmsg.ConfigResourceTypeBroker, "1", []string{
 			"log.retention.ms", "log.segment.bytes", "num.partitions", "message.max.bytes", "node.id", "min.insync.replicas",

@@ -147,7 +147,7 @@ func groupAdminCases(b *book) {
 	})
 	described(true, "an unknown group", func(c *Case, s *side) string { return s.group(c) }).to(5)
 	described(false, "an unknown group, v6", func(c *Case, s *side) string { return s.group(c) }).from(6)
-	described(false, "no group", func(c *Case, s *side) string { s.group(c); return "" })
+	described(false, "no group", func(c *Case, s *side) string { s.group(c); return "" }).free("a group that is dead, before v6")
 
 	b.good(kmsg.ListGroups, "all", func(c *Case, s *side) (kmsg.Response, error) {
 		s.join(s.group(c), "t", nil)
@@ -165,8 +165,8 @@ func groupAdminCases(b *book) {
 		return s.try(s.at(req))
 	}).from(5).free("Kafka answers an empty list")
 
-	deleted := func(good bool, name string, group func(*Case, *side) string) {
-		b.add(kmsg.DeleteGroups, name, good, func(c *Case, s *side) (kmsg.Response, error) {
+	deleted := func(good bool, name string, group func(*Case, *side) string) *Case {
+		return b.add(kmsg.DeleteGroups, name, good, func(c *Case, s *side) (kmsg.Response, error) {
 			req := kmsg.NewPtrDeleteGroupsRequest()
 			req.Groups = []string{group(c, s)}
 			return s.try(s.at(req))
@@ -179,5 +179,5 @@ func groupAdminCases(b *book) {
 	})
 	deleted(false, "a stable group", func(c *Case, s *side) string { return s.join(s.group(c), "t", nil).group })
 	deleted(false, "an unknown group", func(c *Case, s *side) string { return s.group(c) })
-	deleted(false, "no group", func(c *Case, s *side) string { s.group(c); return "" })
+	deleted(false, "no group", func(c *Case, s *side) string { s.group(c); return "" }).free("Kafka 3.9 takes it")
 }

@@ -89,7 +89,7 @@ func produceCases(b *book) {
 	b.bad(kmsg.Produce, "a timestamp too far ahead", func(c *Case, s *side) (kmsg.Response, error) {
 		r := plainRecords(1)
 		r[0].timestampMs = 4_000_000_000_000
-		return produceTo(s, s.topic(c, 1), recordsFor(s.version, r, 0))
+		return produceTo(s, s.topic(c, 1, "message.timestamp.after.max.ms", "3600000"), recordsFor(s.version, r, 0))
 	}).from(2)
 	b.bad(kmsg.Produce, "an internal topic", func(c *Case, s *side) (kmsg.Response, error) {
 		s.group(c)

@@ -6,13 +6,14 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // render is a response as lines of path and value, in an order that depends on nothing but their content. Ids, times
-// and addresses are masked: they cannot be the same on two brokers.
+// and addresses are masked: they cannot be the same on two brokers. The text of an error is for people and left out.
 func (s *side) render(c *Case, resp kmsg.Response, err error) []string {
 	if err != nil {
 		return []string{"error = " + err.Error()}
@@ -30,7 +31,7 @@ type renderer struct {
 
 // always are masked in every response: texts for people, and what belongs to one broker or one moment.
 var always = []string{
-	"ErrorMessage", "ThrottleMillis", "Host", "Port", "ClusterID", "Rack", "MemberID", "LeaderID", "ProducerID",
+	"ThrottleMillis", "Host", "Port", "ClusterID", "Rack", "MemberID", "LeaderID", "ProducerID",
 	"DirectoryID", "VoterDirectoryID", "ReplicaDirectoryID", "ClientInstanceID", "SubscriptionID", "BrokerEpoch",
 }
 
@@ -59,7 +60,7 @@ func (r *renderer) value(path, bare string, v reflect.Value) {
 func (r *renderer) fields(path, bare string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		if f.Name == "Version" || f.Name == "UnknownTags" || !f.IsExported() {
+		if f.Name == "Version" || f.Name == "UnknownTags" || f.Name == "ErrorMessage" || !f.IsExported() {
 			continue
 		}
 		r.value(join(path, f.Name), join(bare, f.Name), v.Field(i))
@@ -104,8 +105,12 @@ func (r *renderer) slice(path, bare string, v reflect.Value) {
 		sort.SliceStable(elements, func(i, j int) bool { return slices.Compare(elements[i], elements[j]) < 0 })
 	}
 	for i, lines := range elements {
+		index := strconv.Itoa(i)
+		if name, ok := strings.CutPrefix(lines[0], "[].Name = "); ok && unordered {
+			index = name
+		}
 		for _, line := range lines {
-			r.lines = append(r.lines, strings.Replace(line, "[]", fmt.Sprintf("%s[%d]", path, i), 1))
+			r.lines = append(r.lines, strings.Replace(line, "[]", path+"["+index+"]", 1))
 		}
 	}
 }

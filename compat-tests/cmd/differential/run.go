@@ -58,10 +58,10 @@ func (r *run) walk(c *Case) {
 	}
 }
 
-// judge is the newest Kafka that serves a version.
+// judge is the newest Kafka that serves a version. Kafka 4 lists Produce from 0 and serves it from 3.
 func (r *run) judge(key, version int16) *side {
 	for _, s := range []*side{r.b.newest, r.b.older} {
-		if s != nil && s.serves(key, version) {
+		if s != nil && s.serves(key, version) && !(s == r.b.newest && key == int16(kmsg.Produce) && version < 3) {
 			return s
 		}
 	}
@@ -152,6 +152,9 @@ func diff(ours, theirs []string) []difference {
 	if slices.Equal(ours, theirs) {
 		return nil
 	}
+	if isError(ours) || isError(theirs) {
+		return []difference{{Path: "answer", Ours: brief(ours), Theirs: brief(theirs)}}
+	}
 	split := func(lines []string) (paths []string, values map[string]string) {
 		values = map[string]string{}
 		for _, line := range lines {
@@ -177,6 +180,22 @@ func diff(ours, theirs []string) []difference {
 		}
 	}
 	return out
+}
+
+func isError(lines []string) bool { return len(lines) == 1 && strings.HasPrefix(lines[0], "error = ") }
+
+// brief is an answer beside which the other side has none.
+func brief(lines []string) string {
+	if isError(lines) {
+		return lines[0]
+	}
+	var codes []string
+	for _, line := range lines {
+		if strings.Contains(line, "ErrorCode = ") {
+			codes = append(codes, line)
+		}
+	}
+	return "a response with " + strings.Join(codes, ", ")
 }
 
 func orMissing(value string) string {

@@ -100,7 +100,10 @@ func (s *side) at(req kmsg.Request) kmsg.Request {
 	return req
 }
 
-// Name is a name that no other case and version uses.
+// runID sets this run's names apart from those of an earlier one against the same brokers.
+var runID = fmt.Sprintf("%x", time.Now().Unix()&0xffffff)
+
+// name is a name that no other case and version uses.
 func (s *side) name(c *Case, what string) string {
-	return fmt.Sprintf("%s-%s-v%d", what, c.slug(), s.version)
+	return fmt.Sprintf("%s-%s-v%d-%s", what, c.slug(), s.version, runID)
 }

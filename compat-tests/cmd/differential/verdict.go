@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -34,16 +36,16 @@ func (r *run) checkCoverage() {
 	sort.Strings(r.faults)
 }
 
-// only names an API that cannot be asked well, or badly, and why; up to a version.
+// only names versions of an API that cannot be asked well, or badly, and why.
 type only struct {
-	key kmsg.Key
-	to  int16
-	why string
+	key      kmsg.Key
+	from, to int16
+	why      string
 }
 
 func isOnly(list []only, key, version int16) bool {
 	for _, o := range list {
-		if int16(o.key) == key && version <= o.to {
+		if int16(o.key) == key && o.from <= version && version <= o.to {
 			return true
 		}
 	}
@@ -64,8 +66,8 @@ func (r *run) print() {
 	for _, f := range r.faults {
 		fmt.Println("FAULT ", f)
 	}
-	for _, d := range unknown {
-		fmt.Printf("DIFFERS  %s v%d, %s\n    %s\n      ours   %s\n      theirs %s\n", d.Case, d.Version, d.Judge, d.Path, d.Ours, d.Theirs)
+	for _, d := range grouped(unknown) {
+		fmt.Println(d)
 	}
 	fmt.Printf("compared %d answers of %d APIs: %d differences, %d of them known by name; %d faults\n",
 		r.compared, len(r.perAPI), len(r.found), len(r.found)-len(unknown), len(r.faults))
@@ -108,3 +110,25 @@ func writeOutcome(file string, o outcome) error {
 	}
 	return os.WriteFile(file, append(b, '\n'), 0o644)
 }
+
+// grouped prints a difference that several versions share once.
+func grouped(found []difference) (out []string) {
+	versions := map[difference][]int16{}
+	var order []difference
+	for _, d := range found {
+		v := d.Version
+		d.Version = 0
+		d.Ours, d.Theirs = noVersion.ReplaceAllString(d.Ours, "-v*"), noVersion.ReplaceAllString(d.Theirs, "-v*")
+		if versions[d] == nil {
+			order = append(order, d)
+		}
+		versions[d] = append(versions[d], v)
+	}
+	for _, d := range order {
+		out = append(out, fmt.Sprintf("DIFFERS  %s %s, judged by %s\n    %s\n      ours   %s\n      theirs %s", d.Case,
+			strings.ReplaceAll(fmt.Sprint(versions[d]), " ", ","), d.Judge, d.Path, d.Ours, d.Theirs))
+	}
+	return out
+}
+
+var noVersion = regexp.MustCompile(`-v\d+`)
