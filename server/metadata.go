@@ -92,6 +92,17 @@ func (n *Node) register() error {
 		return fmt.Errorf("register broker %d: %w", n.id, err)
 	}
 	n.store.SetBrokerEpoch(n.epoch.Load())
-	n.driver.Subscribe(n.live, n.replicas, n.images)
+	n.driver.Subscribe(n.live, cleanerConfig{n}, n.replicas, n.images)
 	return nil
+}
+
+// cleanerConfig tells the data folder what was set about compaction while the
+// broker runs.
+type cleanerConfig struct{ n *Node }
+
+// OnMetadata implements metadata.Publisher.
+func (c cleanerConfig) OnMetadata(d *metadata.Delta, _ *metadata.Image) {
+	if len(d.Configs) > 0 {
+		c.n.store.ReconfigureCleaner(c.n.live.Snapshot().CleanerConfig())
+	}
 }

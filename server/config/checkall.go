@@ -159,6 +159,9 @@ func (l *loader) checkLimits(s *Snapshot) {
 	if minLag, maxLag := LogCleanerMinCompactionLagMs.Get(s), LogCleanerMaxCompactionLagMs.Get(s); minLag > maxLag {
 		l.refuseKey(LogCleanerMinCompactionLagMs.Name, "is above log.cleaner.max.compaction.lag.ms, which is %d", maxLag)
 	}
+	if size, threads := LogCleanerDedupeBufferSize.Get(s), int64(LogCleanerThreads.Get(s)); threads == 0 || size/threads <= 1<<20 {
+		l.refuseKey(LogCleanerDedupeBufferSize.Name, "must be at least 1MB per cleaner thread, of which log.cleaner.threads asks for %d", threads)
+	}
 	if admin := AdminListener.Get(s); admin != "off" && admin != "" {
 		_, port, err := net.SplitHostPort(admin)
 		if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 0 || n > 65535 {

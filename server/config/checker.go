@@ -76,10 +76,34 @@ func (c *Checker) CheckBroker(broker, name, value string) error {
 	if _, err := d.Parse(value); err != nil {
 		return protocol.Errorf(kerr.InvalidRequest, "%v", err)
 	}
+	if err := c.checkCleaner(d, value); err != nil {
+		return err
+	}
 	if d == MaxConnectionsPerIPOverrides.decl {
 		if _, err := parsePerIP(value); err != nil {
 			return protocol.Errorf(kerr.InvalidRequest, "Invalid value %s for configuration %s: %v", value, name, err)
 		}
+	}
+	return nil
+}
+
+// checkCleaner refuses what would leave compaction without a thread or without
+// memory.
+func (c *Checker) checkCleaner(d *Decl, value string) error {
+	threads, size := int64(LogCleanerThreads.Get(c.snap)), LogCleanerDedupeBufferSize.Get(c.snap)
+	n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	switch d {
+	case LogCleanerThreads.decl:
+		if threads = n; threads < 1 {
+			return protocol.Errorf(kerr.InvalidRequest, "Invalid value %s for configuration %s: Log cleaner threads should be at least 1", value, d.Name)
+		}
+	case LogCleanerDedupeBufferSize.decl:
+		size = n
+	default:
+		return nil
+	}
+	if size/threads <= 1<<20 {
+		return protocol.Errorf(kerr.InvalidRequest, "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
 	}
 	return nil
 }

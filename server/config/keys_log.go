@@ -81,19 +81,19 @@ var (
 		Doc: "What happens to old segments: delete, compact, or both.",
 	})
 	LogCleanerDeleteRetentionMs = define(familyLog, Key[int64]{
-		Name: "log.cleaner.delete.retention.ms", NoEffect: true, Topic: "delete.retention.ms", Default: 86400000, Check: AtLeast(0), Importance: Medium, Scope: ClusterWide,
+		Name: "log.cleaner.delete.retention.ms", Topic: "delete.retention.ms", Default: 86400000, Check: AtLeast(0), Importance: Medium, Scope: ClusterWide,
 		Doc: "How long a compacted partition keeps tombstones and transaction markers.",
 	})
 	LogCleanerMinCompactionLagMs = define(familyLog, Key[int64]{
-		Name: "log.cleaner.min.compaction.lag.ms", NoEffect: true, Topic: "min.compaction.lag.ms", Check: AtLeast(0), Importance: Medium, Scope: ClusterWide,
+		Name: "log.cleaner.min.compaction.lag.ms", Topic: "min.compaction.lag.ms", Check: AtLeast(0), Importance: Medium, Scope: ClusterWide,
 		Doc: "Records younger than this are never compacted away.",
 	})
 	LogCleanerMaxCompactionLagMs = define(familyLog, Key[int64]{
-		Name: "log.cleaner.max.compaction.lag.ms", NoEffect: true, Topic: "max.compaction.lag.ms", Default: math.MaxInt64, Check: AtLeast(1), Importance: Medium, Scope: ClusterWide,
+		Name: "log.cleaner.max.compaction.lag.ms", Topic: "max.compaction.lag.ms", Default: math.MaxInt64, Check: AtLeast(1), Importance: Medium, Scope: ClusterWide,
 		Doc: "Records older than this are compacted even in a log that is mostly clean.",
 	})
 	LogCleanerMinCleanableRatio = define(familyLog, Key[float64]{
-		Name: "log.cleaner.min.cleanable.ratio", NoEffect: true, Topic: "min.cleanable.dirty.ratio", Default: 0.5, Check: Between(0, 1), Importance: Medium, Scope: ClusterWide,
+		Name: "log.cleaner.min.cleanable.ratio", Topic: "min.cleanable.dirty.ratio", Default: 0.5, Check: Between(0, 1), Importance: Medium, Scope: ClusterWide,
 		Doc: "The share of a compacted log that must be dirty before it is cleaned.",
 	})
 	LogPreallocate = define(familyLog, Key[bool]{

@@ -113,6 +113,9 @@ func (s *Snapshot) logConfig(overrides map[string]string) storage.LogConfig {
 		Compact:            slices.Contains(policy, "compact"),
 		Delete:             slices.Contains(policy, "delete"),
 		DeleteRetentionMs:  LogCleanerDeleteRetentionMs.forTopic(s, overrides),
+		MinCompactionLagMs: LogCleanerMinCompactionLagMs.forTopic(s, overrides),
+		MaxCompactionLagMs: LogCleanerMaxCompactionLagMs.forTopic(s, overrides),
+		MinCleanableRatio:  LogCleanerMinCleanableRatio.forTopic(s, overrides),
 		Preallocate:        LogPreallocate.forTopic(s, overrides),
 		LogAppendTime:      LogMessageTimestampType.forTopic(s, overrides) == "LogAppendTime",
 	}
@@ -130,7 +133,23 @@ func (s *Snapshot) StoreConfig() storage.StoreConfig {
 		CheckpointEvery:        milliseconds(ReplicaHighWatermarkCheckpointIntervalMs.Get(s)),
 		ProducerIDExpirationMs: int64(ProducerIDExpirationMs.Get(s)),
 		RecoveryThreads:        int(NumRecoveryThreadsPerDataDir.Get(s)),
+		Cleaner:                s.CleanerConfig(),
 	}
+}
+
+// CleanerConfig is what the data folder needs to know of compaction.
+func (s *Snapshot) CleanerConfig() storage.CleanerConfig {
+	c := storage.CleanerConfig{
+		DedupeBufferBytes: LogCleanerDedupeBufferSize.Get(s),
+		LoadFactor:        LogCleanerIOBufferLoadFactor.Get(s),
+		IOBufferBytes:     int(LogCleanerIOBufferSize.Get(s)),
+		MaxBytesPerSecond: LogCleanerIOMaxBytesPerSecond.Get(s),
+		Backoff:           milliseconds(max(LogCleanerBackoffMs.Get(s), 1)),
+	}
+	if LogCleanerEnable.Get(s) {
+		c.Threads = int(LogCleanerThreads.Get(s))
+	}
+	return c
 }
 
 // GroupConfig is what the group coordinator's machine needs to know.

@@ -207,6 +207,12 @@ func TestBrokerRefusalsAreKafkas(t *testing.T) {
 		{"1", "ssl.keystore.location", "x", "These security configs can be dynamically updated only per-listener using the listener prefix: [ssl.keystore.location]"},
 		{"1", "max.connections.per.ip.overrides", "localhost", "Invalid value localhost for configuration max.connections.per.ip.overrides: \"localhost\" is not address:number"},
 		{"1", "max.connections", "5", ""},
+		{"", "log.cleaner.threads", "2", ""},
+		{"", "log.cleaner.threads", "0", "Invalid value 0 for configuration log.cleaner.threads: Log cleaner threads should be at least 1"},
+		{"", "log.cleaner.threads", "128", "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."},
+		{"", "log.cleaner.dedupe.buffer.size", "1048577", ""},
+		{"", "log.cleaner.dedupe.buffer.size", "1048576", "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."},
+		{"", "log.cleaner.enable", "false", "Cannot update these configs dynamically: [log.cleaner.enable]"},
 	} {
 		checkRefusal(t, c.name+"="+c.value, checker.CheckBroker(c.broker, c.name, c.value), 42, c.want)
 	}
