@@ -82,7 +82,11 @@ func (l *Log) appendLocked(req AppendRequest) (AppendResult, error) {
 		return AppendResult{FirstOffset: p.dup.FirstOffset(), LastOffset: p.dup.LastOffset, LogStartOffset: start,
 			Duplicate: true, FlushBeforeAck: l.mustFlush(cfg, p.dup.LastOffset+1)}, nil
 	}
-	if err := l.writeLocked(req.Batches, p, cfg); err != nil {
+	err = l.writeLocked(req.Batches, p, cfg)
+	if err == nil {
+		err = l.commitProducersLocked()
+	}
+	if err != nil {
 		kind := offlineBroken
 		if isDiskFull(err) {
 			kind = offlineFull
@@ -91,7 +95,6 @@ func (l *Log) appendLocked(req AppendRequest) (AppendResult, error) {
 		return AppendResult{}, l.Err()
 	}
 	l.noteEpochs(req, p)
-	l.commitProducersLocked()
 	l.addUnflushed(int64(len(req.Batches)))
 	l.logEnd.Store(p.last + 1)
 	return AppendResult{FirstOffset: p.first, LastOffset: p.last, LogStartOffset: start, FlushBeforeAck: l.mustFlush(cfg, p.last+1)}, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/vfs"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
 )
 
 // workload is a fixed run over one log that touches everything that writes.
@@ -39,9 +40,9 @@ func (r *workload) run() bool {
 	}
 	r.l = l
 	steps := []func(){
-		r.appends(6), r.flush, r.appends(5), r.checkpoint, r.truncate(3), r.appends(8), r.deleteRecords,
-		r.retention, r.appends(4), r.elect, r.appends(9), r.truncate(12), r.flush, r.appends(3), r.restart,
-		r.appends(5), r.deleteRecords, r.flush, r.retention, r.otherTopic, r.appends(4), r.restart, r.appends(2),
+		r.appends(4), r.transactions(7), r.flush, r.appends(3), r.checkpoint, r.truncate(3), r.transactions(6), r.appends(4), r.deleteRecords,
+		r.retention, r.appends(4), r.elect, r.transactions(9), r.truncate(12), r.flush, r.appends(3), r.restart,
+		r.transactions(5), r.deleteRecords, r.flush, r.retention, r.otherTopic, r.appends(4), r.restart, r.transactions(2),
 		r.expire, r.appends(1), r.expire, r.flush, r.restart, r.appends(1),
 	}
 	for _, step := range steps {
@@ -73,7 +74,35 @@ func (r *workload) append() {
 	id := int64(r.n%2 + 1)
 	records := r.n%3 + 1
 	b := makeBatch(r.w.clock.Now().UnixMilli(), fmt.Sprintf("batch-%d-%d", r.n, r.epoch), records, stamp(id, 0, r.sequence[id]))
-	res, err := r.l.Append(AppendRequest{Batches: b, LeaderEpoch: r.epoch})
+	r.send(b, records, func() (AppendResult, error) {
+		return r.l.Append(AppendRequest{Batches: b, LeaderEpoch: r.epoch})
+	})
+}
+
+// transactions of two producers overlap; every third step is a marker, and most
+// are aborts.
+func (r *workload) transactions(count int) func() {
+	return func() {
+		for range count {
+			r.n++
+			id, now := int64(r.n%2+21), r.w.clock.Now().UnixMilli()
+			if r.n%3 == 0 {
+				b := makeMarker(now, id, 0, r.n%9 == 0, 1)
+				r.send(b, 1, func() (AppendResult, error) {
+					return r.l.Append(AppendRequest{Batches: b, LeaderEpoch: r.epoch, Internal: true})
+				})
+			} else {
+				records := r.n%2 + 1
+				b := makeTxn(now, fmt.Sprintf("txn-%d-%d", r.n, r.epoch), records, stamp(id, 0, r.sequence[id]))
+				r.send(b, records, func() (AppendResult, error) { return appendTxn(r.l, b, r.epoch) })
+			}
+			r.w.settle()
+		}
+	}
+}
+
+func (r *workload) send(b []byte, records int, send func() (AppendResult, error)) {
+	res, err := send()
 	if err != nil {
 		// It may be in the log all the same, at the offset it was given.
 		r.failures++
@@ -81,7 +110,9 @@ func (r *workload) append() {
 		r.m.add(appended{base: base, next: base + int64(records), bytes: slices.Clone(b), maybe: true})
 		return
 	}
-	r.sequence[id] += int32(records)
+	if v := batch.View(b); !v.IsControl() {
+		r.sequence[v.ProducerID()] += int32(records)
+	}
 	a := appended{base: res.FirstOffset, next: res.LastOffset + 1, bytes: slices.Clone(b), acked: true}
 	r.m.add(a)
 	r.l.SetHighWatermark(res.LastOffset + 1)
@@ -229,6 +260,9 @@ func (r *workload) reopened(must func(appended) bool) error {
 	if err := r.m.check(l, must); err != nil {
 		return err
 	}
+	if err := checkTransactions(l, l.LogEndOffset()); err != nil {
+		return err
+	}
 	r.m.settle(w.t, l)
 	if err := retryLast(w.t, l); err != nil {
 		return err
@@ -254,13 +288,16 @@ func (r *workload) reopened(must func(appended) bool) error {
 	if got := l.LogEndOffset(); got != end+2 {
 		return fmt.Errorf("the log ends at %d after a clean restart, not %d", got, end+2)
 	}
+	if err := checkTransactions(l, end+2); err != nil {
+		return fmt.Errorf("after a clean restart: %w", err)
+	}
 	return r.m.check(l, func(appended) bool { return true })
 }
 
 // retryLast sends the last batch of every producer again: it must be known.
 func retryLast(t *testing.T, l *Log) error {
 	for _, v := range slices.Backward(contents(t, l)) {
-		if !v.HasProducerID() {
+		if !v.HasProducerID() || v.IsControl() {
 			continue
 		}
 		res, err := l.Append(AppendRequest{Batches: slices.Clone(v), LeaderEpoch: 100})

@@ -10,8 +10,8 @@ import (
 	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
-// Dump prints a file of a data directory for people: a .log, .index, .timeindex
-// or .snapshot, a checkpoint, partition.metadata, meta.properties or the mark of
+// Dump prints a file of a data directory for people: a .log, .index, .timeindex,
+// .txnindex or .snapshot, a checkpoint, partition.metadata, meta.properties or the mark of
 // a clean stop. The name decides how the content is read. What was printed
 // before an error is sound.
 func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
@@ -27,6 +27,8 @@ func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
 			return segment.DumpOffsetIndex(w, r, offset, sizeBytes)
 		case segment.TimeIndexSuffix:
 			return segment.DumpTimeIndex(w, r, offset, sizeBytes)
+		case segment.TxnIndexSuffix:
+			return segment.DumpTxnIndex(w, r, sizeBytes)
 		case segment.SnapshotSuffix:
 			return dumpSmall(w, r, sizeBytes, dumpSnapshot)
 		}

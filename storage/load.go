@@ -130,6 +130,10 @@ func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
 	l.publish(segments)
 	l.logStart.Store(start)
 	l.logEnd.Store(end)
+	sound := end
+	if l.unclean {
+		sound = l.recoveryPoint.Load()
+	}
 	l.durable.Store(min(l.durable.Load(), end))
 	l.recoveryPoint.Store(min(l.recoveryPoint.Load(), end))
 	if !l.unclean {
@@ -138,7 +142,10 @@ func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
 	}
 	l.highWatermark.Store(min(max(l.highWatermark.Load(), start), end))
 	l.endKnown = true
-	return l.loadProducersLocked(end, !l.unclean)
+	if err := l.loadProducersLocked(end, sound, !l.unclean); err != nil {
+		return err
+	}
+	return l.repairAbortedLocked()
 }
 
 // restartAt replaces all segments by an empty one.
@@ -191,7 +198,7 @@ func (l *Log) listFolder() (*folderFiles, error) {
 func (f *folderFiles) add(e fs.DirEntry, base int64, suffix string) error {
 	sizes, ok := f.sizes[base]
 	if !ok {
-		sizes = segment.Sizes{LogBytes: -1, IndexBytes: -1, TimeIndexBytes: -1}
+		sizes = segment.Sizes{LogBytes: -1, IndexBytes: -1, TimeIndexBytes: -1, TxnIndexBytes: -1}
 	}
 	var field *int64
 	switch suffix {
@@ -202,6 +209,8 @@ func (f *folderFiles) add(e fs.DirEntry, base int64, suffix string) error {
 		field = &sizes.IndexBytes
 	case segment.TimeIndexSuffix:
 		field = &sizes.TimeIndexBytes
+	case segment.TxnIndexSuffix:
+		field = &sizes.TxnIndexBytes
 	default:
 		return nil
 	}

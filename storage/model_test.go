@@ -16,12 +16,16 @@ import (
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"))
-		m := &machine{w: w, sequence: map[int64]int32{}, model: &model{}}
+		m := &machine{w: w, sequence: map[int64]int32{}, epochs: map[int64]int16{}, model: &model{}}
 		m.open(rt)
 		defer w.abandon()
 		rt.Repeat(map[string]func(*rapid.T){
 			"append":   m.append,
 			"repeat":   m.repeat,
+			"txn":      m.txn,
+			"txn2":     m.txn,
+			"marker":   m.marker,
+			"mark":     m.raiseMark,
 			"flush":    func(rt *rapid.T) { m.must(rt, m.l.Flush()) },
 			"settle":   func(*rapid.T) { w.settle() },
 			"truncate": m.truncate,
@@ -42,6 +46,12 @@ type machine struct {
 	sequence map[int64]int32
 	epoch    int32
 	n        int
+	// epochs are those of the transactional producers, coordinator that of their
+	// coordinator.
+	epochs      map[int64]int16
+	coordinator int32
+	// opened is the log's end when it was opened last.
+	opened int64
 }
 
 func (m *machine) must(rt *rapid.T, err error) {
@@ -53,6 +63,7 @@ func (m *machine) must(rt *rapid.T, err error) {
 func (m *machine) open(rt *rapid.T) {
 	m.must(rt, m.w.open())
 	m.l = m.w.log()
+	m.opened = m.l.LogEndOffset()
 }
 
 func (m *machine) append(rt *rapid.T) {
@@ -70,8 +81,46 @@ func (m *machine) append(rt *rapid.T) {
 		rt.Fatalf("appended %d records at %d: %+v", records, end, res)
 	}
 	m.sequence[id] += int32(records)
+	m.appended(rt, res, b)
+}
+
+func (m *machine) appended(rt *rapid.T, res AppendResult, b []byte) {
 	m.model.add(appended{base: res.FirstOffset, next: res.LastOffset + 1, bytes: b, acked: true})
-	m.l.SetHighWatermark(m.l.LogEndOffset())
+	if rapid.IntRange(0, 3).Draw(rt, "lag") > 0 {
+		m.l.SetHighWatermark(m.l.LogEndOffset())
+	}
+}
+
+func (m *machine) raiseMark(rt *rapid.T) {
+	m.l.SetHighWatermark(rapid.Int64Range(max(m.l.HighWatermark(), m.l.LogStartOffset()), m.l.LogEndOffset()).Draw(rt, "mark"))
+}
+
+// txn appends to a transaction, which may begin with it.
+func (m *machine) txn(rt *rapid.T) {
+	m.n++
+	id, records := rapid.Int64Range(11, 14).Draw(rt, "producer"), rapid.IntRange(1, 4).Draw(rt, "records")
+	b := makeTxn(m.w.clock.Now().UnixMilli(), fmt.Sprint("t", m.n), records, stamp(id, m.epochs[id], m.sequence[id]))
+	res, err := appendTxn(m.l, b, m.epoch)
+	m.must(rt, err)
+	m.sequence[id] += int32(records)
+	m.appended(rt, res, b)
+}
+
+// marker ends a transaction, or none, with or without a new epoch.
+func (m *machine) marker(rt *rapid.T) {
+	id, commit, bump := rapid.Int64Range(11, 14).Draw(rt, "producer"), rapid.Bool().Draw(rt, "commit"), rapid.Bool().Draw(rt, "bump")
+	version := int16(0)
+	if bump {
+		m.epochs[id]++
+		m.sequence[id], version = 0, 2
+	}
+	if rapid.IntRange(0, 9).Draw(rt, "election") == 0 {
+		m.coordinator++
+	}
+	b := makeMarker(m.w.clock.Now().UnixMilli(), id, m.epochs[id], commit, m.coordinator)
+	res, err := m.l.Append(AppendRequest{Batches: b, LeaderEpoch: m.epoch, Internal: true, TransactionVersion: version})
+	m.must(rt, err)
+	m.appended(rt, res, b)
 }
 
 // repeat sends one of the last five batches of a producer again.
@@ -81,7 +130,7 @@ func (m *machine) repeat(rt *rapid.T) {
 	for i := len(m.model.batches) - 1; i >= 0; i-- {
 		a := m.model.batches[i]
 		v := batch.View(a.bytes)
-		if !v.HasProducerID() || v.BaseSequence() >= m.sequence[v.ProducerID()] {
+		if !v.HasProducerID() || v.IsTransactional() || v.BaseSequence() >= m.sequence[v.ProducerID()] {
 			continue
 		}
 		if last[v.ProducerID()]++; last[v.ProducerID()] == back && a.base >= m.l.LogStartOffset() {
@@ -96,8 +145,12 @@ func (m *machine) repeat(rt *rapid.T) {
 
 func (m *machine) truncate(rt *rapid.T) {
 	to := rapid.Int64Range(m.l.LogStartOffset(), m.l.LogEndOffset()).Draw(rt, "offset")
+	cut := to < m.l.LogEndOffset()
 	m.must(rt, m.l.TruncateTo(to))
 	m.model.cut(to)
+	if cut {
+		m.opened = m.l.LogEndOffset()
+	}
 	want := m.l.LogStartOffset()
 	for _, a := range m.model.batches {
 		want = max(want, a.next)
@@ -113,13 +166,14 @@ func (m *machine) resume(rt *rapid.T) {
 	states, err := m.l.Producers()
 	m.must(rt, err)
 	clear(m.sequence)
+	clear(m.epochs)
 	for _, p := range states {
-		m.sequence[p.ProducerID] = p.LastSequence + 1
+		m.sequence[p.ProducerID], m.epochs[p.ProducerID] = p.LastSequence+1, p.ProducerEpoch
 	}
 }
 
 func (m *machine) deleteRecords(rt *rapid.T) {
-	to := rapid.Int64Range(0, m.l.LogEndOffset()).Draw(rt, "offset")
+	to := rapid.Int64Range(0, m.l.HighWatermark()).Draw(rt, "offset")
 	start, err := m.l.DeleteRecordsTo(to)
 	m.must(rt, err)
 	m.model.start = max(m.model.start, to)
@@ -172,17 +226,23 @@ func (m *machine) resumeAfterStart(rt *rapid.T) {
 		before[id] = s
 	}
 	m.resume(rt)
-	m.l.SetHighWatermark(m.l.LogEndOffset())
+	if m.l.LogEndOffset()%2 == 0 {
+		m.l.SetHighWatermark(m.l.LogEndOffset())
+	}
 	for _, a := range m.model.batches {
 		v := batch.View(a.bytes)
-		if v.HasProducerID() && a.base >= m.l.LogStartOffset() && m.sequence[v.ProducerID()] != before[v.ProducerID()] {
-			rt.Fatalf("producer %d goes on at %d, not %d", v.ProducerID(), m.sequence[v.ProducerID()], before[v.ProducerID()])
+		was, known := before[v.ProducerID()]
+		if known && v.HasProducerID() && !v.IsControl() && a.base >= m.l.LogStartOffset() && m.sequence[v.ProducerID()] != was {
+			rt.Fatalf("producer %d goes on at %d, not %d", v.ProducerID(), m.sequence[v.ProducerID()], was)
 		}
 	}
 }
 
 func (m *machine) check(rt *rapid.T) {
 	if err := m.model.check(m.l, func(a appended) bool { return a.acked }); err != nil {
+		rt.Fatal(err)
+	}
+	if err := checkTransactions(m.l, m.opened); err != nil {
 		rt.Fatal(err)
 	}
 }

@@ -16,60 +16,82 @@ import (
 // batches of the default largest size fit.
 const historyBytes = 8 << 20
 
-// loadProducersLocked rebuilds the producer table for the log's end: from the
-// newest sound snapshot, and the headers of the batches after it. With trust, a
-// log that has no snapshot at all has no producers either: it was stopped
-// cleanly, by something that keeps none.
-func (l *Log) loadProducersLocked(end int64, trust bool) error {
-	err := l.fillProducersLocked(end, trust)
+// loadProducersLocked rebuilds the producer table for the log's end, from the
+// newest sound snapshot and the headers of the batches after it, and the
+// transaction indexes, which are known to be complete below offset sound. With trust, a log that has no snapshot at all has no producers either:
+// it was stopped cleanly, by something that keeps none.
+func (l *Log) loadProducersLocked(end, sound int64, trust bool) error {
+	for n := len(l.snapshots); n > 0 && l.snapshots[n-1] > end; n-- {
+		if err := l.removeSnapshot(l.snapshots[n-1]); err != nil {
+			return err
+		}
+		l.snapshots, l.folderNew = l.snapshots[:n-1], true
+	}
+	had := len(l.snapshots)
+	table, from, err := l.nearestTableLocked(end)
+	if err == nil && sound < from {
+		err = l.fillAbortedLocked(sound, from)
+	}
+	if err != nil {
+		return err
+	}
+	table.Expire(l.nowMs(), l.store.cfg.ProducerIDExpirationMs)
+	l.producers.Reset()
+	for _, e := range table.Entries() {
+		l.producers.Set(e)
+	}
+	if !trust || had > 0 {
+		err = l.replay(&l.producers, from, end, noteAborted)
+	}
+	for _, s := range l.list() {
+		err = errors.Join(err, s.WriteAborted()) // a flush writes the last one's only
+	}
 	l.stable.reset(l.producers.FirstOpen())
 	return err
 }
 
-func (l *Log) fillProducersLocked(end int64, trust bool) error {
-	l.producers.Reset()
+// fillAbortedLocked completes the transaction indexes between offsets for which
+// the producers themselves are known from a later snapshot.
+func (l *Log) fillAbortedLocked(sound, to int64) error {
+	table, from, err := l.nearestTableLocked(sound)
+	if err != nil {
+		return err
+	}
+	return l.replay(table, from, to, noteAborted)
+}
+
+// nearestTableLocked is the table of the newest sound snapshot that is not behind
+// an offset, and the offset that it is for; an empty one and the log's start when
+// there is none.
+func (l *Log) nearestTableLocked(at int64) (table *producer.Table, from int64, err error) {
 	start := l.logStart.Load()
-	from, damaged := start, false
-	for i := len(l.snapshots) - 1; i >= 0; i-- {
-		at := l.snapshots[i]
-		if at > end {
-			if err := l.removeSnapshot(at); err != nil {
-				return err
-			}
-			l.snapshots, l.folderNew = l.snapshots[:i], true
+	for i := len(l.snapshots) - 1; i >= 0 && l.snapshots[i] >= start; i-- {
+		from := l.snapshots[i]
+		if from > at {
 			continue
 		}
-		if at < start {
-			break
-		}
-		table, err := l.readSnapshot(at)
+		table, err := l.readSnapshot(from)
 		if errors.Is(err, producer.ErrCorruptSnapshot) {
-			l.store.env.Logger.Warn("a producer snapshot is unreadable and is removed", "file", l.snapshotPath(at), "err", err)
-			if err := l.removeSnapshot(at); err != nil {
-				return err
+			l.store.env.Logger.Warn("a producer snapshot is unreadable and is removed", "file", l.snapshotPath(from), "err", err)
+			if err := l.removeSnapshot(from); err != nil {
+				return nil, 0, err
 			}
-			l.snapshots, damaged = slices.Delete(l.snapshots, i, i+1), true
+			l.snapshots = slices.Delete(l.snapshots, i, i+1)
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		l.producers, from = *table, at
 		if table.Len() > 0 {
-			if err := l.enrich(at); err != nil {
-				return err
-			}
+			err = l.enrich(table, from)
 		}
-		break
+		return table, from, err
 	}
-	if trust && !damaged && len(l.snapshots) == 0 {
-		return nil
-	}
-	return l.replay(&l.producers, from, end)
+	return &producer.Table{}, start, nil
 }
 
 // enrich finds the older batches of the producers that a snapshot names.
-func (l *Log) enrich(at int64) error {
+func (l *Log) enrich(table *producer.Table, at int64) error {
 	segments := l.list()
 	i := floorSegment(segments, at-1)
 	if i < 0 {
@@ -90,40 +112,29 @@ func (l *Log) enrich(at int64) error {
 		return err
 	}
 	var history producer.Table
-	if err := l.replay(&history, max(first, l.logStart.Load()), at); err != nil {
+	if err := l.replay(&history, max(first, l.logStart.Load()), at, nil); err != nil {
 		return err
 	}
-	l.producers.Enrich(&history)
+	table.Enrich(&history)
 	return nil
 }
 
-// replay feeds the batches in [from, end) to a table.
-func (l *Log) replay(t *producer.Table, from, end int64) error {
+// replay feeds the batches in [from, end) to a table, and tells note, if it is not
+// nil, of the transactions that end there.
+func (l *Log) replay(t *producer.Table, from, end int64, note func(*segment.Segment, []producer.Ended) error) error {
 	if from >= end {
 		return nil
 	}
 	segments := l.list()
-	for i := max(0, floorSegment(segments, from)); i < len(segments); i++ {
+	for i := max(0, floorSegment(segments, from)); i < len(segments) && segments[i].BaseOffset() < end; i++ {
 		s := segments[i]
-		var inner error
-		err := s.Scan(max(from, s.BaseOffset()), func(h segment.Header) bool {
-			if h.BaseOffset() >= end {
-				return false
+		err := l.replaySegment(s, from, end, func(b producer.Batch) error {
+			ended := t.Replay(b)
+			if note == nil || len(ended) == 0 {
+				return nil
 			}
-			if !h.HasProducerID() {
-				return true
-			}
-			b, ok, err := l.producerBatch(s, h)
-			if err != nil {
-				inner = err
-				return false
-			}
-			if ok {
-				t.Replay(b)
-			}
-			return true
+			return note(s, ended)
 		})
-		err = errors.Join(err, inner)
 		var bad *segment.CorruptError
 		if errors.As(err, &bad) {
 			// Rotten bytes in an old segment shall not keep the partition down.
@@ -138,6 +149,25 @@ func (l *Log) replay(t *producer.Table, from, end int64) error {
 	return nil
 }
 
+func (l *Log) replaySegment(s *segment.Segment, from, end int64, fn func(producer.Batch) error) error {
+	var inner error
+	err := s.Scan(max(from, s.BaseOffset()), func(h segment.Header) bool {
+		if h.BaseOffset() >= end {
+			return false
+		}
+		if !h.HasProducerID() {
+			return true
+		}
+		b, ok, err := l.producerBatch(s, h)
+		if err == nil && ok {
+			err = fn(b)
+		}
+		inner = err
+		return err == nil
+	})
+	return errors.Join(err, inner)
+}
+
 // producerBatch reads a batch's header, and of a control batch its record.
 func (l *Log) producerBatch(s *segment.Segment, h segment.Header) (b producer.Batch, ok bool, err error) {
 	whole := h.View
@@ -146,7 +176,10 @@ func (l *Log) producerBatch(s *segment.Segment, h segment.Header) (b producer.Ba
 			return b, false, err
 		}
 	}
-	return producerBatch(h.View, whole)
+	if b, ok, err = producerBatch(h.View, whole); err != nil {
+		err = &segment.CorruptError{Path: s.Path(), Position: h.Position, BaseOffset: h.BaseOffset(), Reason: err.Error()}
+	}
+	return b, ok, err
 }
 
 // producerBatch is what the table needs of a batch; whole need only be that for a

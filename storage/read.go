@@ -27,16 +27,35 @@ func (l *Log) Read(req ReadRequest) (ReadResult, error) {
 	if req.Offset >= limit || req.MaxBytes <= 0 && !req.AtLeastOne {
 		return res, nil
 	}
-	found, err := l.readSegments(req, limit, res.LogEndOffset)
+	err := l.readOnce(req, limit, &res)
 	for retry := 0; err != nil && gone(err) && retry < maxReadRetries && !l.dead.Load(); retry++ {
 		// Compaction put another segment in its place.
-		found, err = l.readSegments(req, limit, res.LogEndOffset)
+		err = l.readOnce(req, limit, &res)
 	}
 	if err != nil {
 		return res, l.readFailed(err)
 	}
-	res.Data, res.Region = found.Data, found.Region
 	return res, nil
+}
+
+// readOnce reads records, and the aborted transactions among them from the same
+// segments: compaction may drop both together.
+func (l *Log) readOnce(req ReadRequest, limit int64, res *ReadResult) error {
+	found, in, err := l.readSegments(req, limit, res.LogEndOffset)
+	if err != nil {
+		return err
+	}
+	if req.Aborted && len(in) > 0 {
+		res.Aborted, err = l.abortedOrRepair(in, req.Offset, found.End, res.LogEndOffset)
+	}
+	if err != nil {
+		if found.Region != nil {
+			found.Region.Release()
+		}
+		return err
+	}
+	res.Data, res.Region = found.Data, found.Region
+	return nil
 }
 
 // maxReadRetries bounds how often a read begins anew: compaction would have to
@@ -44,12 +63,13 @@ func (l *Log) Read(req ReadRequest) (ReadResult, error) {
 const maxReadRetries = 10
 
 // readSegments looks in the segment that may hold the offset, and in the next
-// ones when compaction left nothing from there on.
-func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, error) {
+// ones when compaction left nothing from there on. It returns the segments from
+// the one on that was read; none where there is nothing to read.
+func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, []*segment.Segment, error) {
 	segments := l.list()
 	i := floorSegment(segments, req.Offset)
 	if i < 0 { // retention was faster
-		return segment.Result{}, ErrOffsetOutOfRange
+		return segment.Result{}, nil, ErrOffsetOutOfRange
 	}
 	for ; i < len(segments); i++ {
 		s := segments[i]
@@ -64,15 +84,15 @@ func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, e
 		if limit < next {
 			var err error
 			if to, err = s.Position(limit); err != nil {
-				return segment.Result{}, err
+				return segment.Result{}, nil, err
 			}
 		}
 		r, err := s.Read(req.Offset, to, req.MaxBytes, req.AtLeastOne)
 		if err != nil || !r.Beyond {
-			return r, err
+			return r, segments[i:], err
 		}
 	}
-	return segment.Result{}, nil
+	return segment.Result{}, nil, nil
 }
 
 // readFailed decides what an error of a read means. A segment that was deleted

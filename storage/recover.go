@@ -33,6 +33,10 @@ func (l *Log) recoverLocked(segments []*segment.Segment) ([]*segment.Segment, in
 			return nil, 0, err
 		}
 		end = r.NextOffset
+		// What follows is found again when the producers are loaded.
+		if err := s.CutAborted(min(point, end)); err != nil {
+			return nil, 0, err
+		}
 		l.addUnflushed(r.ScannedBytes)
 		l.scannedBytes += r.ScannedBytes
 		if r.CutBytes > 0 {

@@ -134,7 +134,7 @@ func (l *Log) afterCut(end int64) error {
 	changed := l.epochs.truncateFromEnd(end)
 	changed = l.epochs.truncateFromStart(l.logStart.Load()) || changed
 	l.epochsNew = l.epochsNew || changed
-	if err := l.loadProducersLocked(end, false); err != nil {
+	if err := l.loadProducersLocked(end, end, false); err != nil {
 		return err
 	}
 	if err := placeFile(l.store.env.FS, l.path(epochFile), EncodeEpochs(l.epochs), true); err != nil {

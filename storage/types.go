@@ -3,6 +3,8 @@ package storage
 import (
 	"fmt"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
 // TopicPartition names one partition.
@@ -107,7 +109,13 @@ type ReadRequest struct {
 	MaxBytes int
 	// AtLeastOne returns the first batch even when it is larger than MaxBytes.
 	AtLeastOne bool
+	// Aborted asks for the aborted transactions among what is read.
+	Aborted bool
 }
+
+// AbortedTxn is an aborted transaction: of its producer's records from FirstOffset
+// on, up to the marker at LastOffset, none counts.
+type AbortedTxn = segment.AbortedTxn
 
 // ReadResult is what a read found. At most one of Data and Region is set; both
 // are nil when there is nothing to read.
@@ -117,6 +125,9 @@ type ReadResult struct {
 	// Region references a segment for large reads; the caller releases it. Its
 	// last batch may be cut at MaxBytes, as in Kafka.
 	Region *Region
+	// Aborted are the aborted transactions that were asked for, in the order of
+	// their markers. Some may concern only what follows.
+	Aborted []AbortedTxn
 	// LogStartOffset and LogEndOffset are those of the moment of the read.
 	LogStartOffset, LogEndOffset int64
 }

@@ -27,6 +27,8 @@ type fakeLog struct {
 	broken  error
 	busy    bool
 	synced  int
+	// unstable is how far the last stable offset is behind the high watermark.
+	unstable int64
 }
 
 type flushWait struct {
@@ -68,6 +70,14 @@ func (l *fakeLog) TryAppend(r storage.AppendRequest) (storage.AppendResult, erro
 func (l *fakeLog) StartVerification(storage.Verification, bool) (storage.VerificationGuard, error) {
 	return 1, nil
 }
+
+// LastStableOffset is what the test says, or the high watermark.
+func (l *fakeLog) LastStableOffset(highWatermark int64) (n int64) {
+	l.locked(func() { n = highWatermark - l.unstable })
+	return n
+}
+
+func (l *fakeLog) Loaded() bool { return true }
 
 func (l *fakeLog) Read(r storage.ReadRequest) (storage.ReadResult, error) {
 	l.mu.Lock()

@@ -23,6 +23,11 @@ type Log interface {
 	LogEndOffset() int64
 	HighWatermark() int64
 	SetHighWatermark(highWatermark int64)
+	// LastStableOffset is what read_committed may see up to at a high watermark.
+	// It waits for the disk when the log is not Loaded.
+	LastStableOffset(highWatermark int64) int64
+	// Loaded says that a read at the end of the log needs no disk.
+	Loaded() bool
 	// RecoveryPoint is the offset below which everything is on disk.
 	RecoveryPoint() int64
 	Flush() error

@@ -40,15 +40,15 @@ func (p *Partition) Offset(q OffsetQuery) (storage.TimestampOffset, error) {
 	p.mu.Lock()
 	err = p.checkLocked(q.LeaderEpoch)
 	end, epoch, lagging := p.g.highWatermark, p.leaderEpoch, p.g.highWatermark < p.epochStart
-	switch {
-	case q.Follower:
+	if q.Follower {
 		end, lagging = p.g.logEnd, false
-	case q.Committed:
-		end = p.lastStableOffsetLocked()
 	}
 	p.mu.Unlock()
 	if err != nil {
 		return unknownOffset, err
+	}
+	if q.Committed && !q.Follower {
+		end = log.LastStableOffset(end)
 	}
 	switch q.TimestampMs {
 	case TimestampLatest:
@@ -149,6 +149,7 @@ func (p *Partition) DeleteRecords(offset int64) (lowWatermark int64, err error) 
 		return -1, p.outOfRange(offset, log.LogStartOffset(), highWatermark)
 	}
 	logStart, err := log.DeleteRecordsTo(offset)
+	p.wakeStable(log)
 	if err != nil {
 		return -1, coded("delete records of", p.tp, err)
 	}

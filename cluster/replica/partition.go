@@ -72,7 +72,13 @@ type Partition struct {
 	// fetchers wait for the high watermark, tailers (followers) for the end of
 	// the log, flushers and ackers for their own records to be on disk or below
 	// the high watermark.
-	fetchers, tailers, flushers, ackers park.List
+	// stableReaders wait for a transaction to end that hides what is there.
+	fetchers, tailers, flushers, ackers, stableReaders park.List
+
+	// stableWaited says that there are stableReaders; stableTold is the last
+	// stable offset of which they were told.
+	stableWaited atomic.Bool
+	stableTold   atomic.Int64
 }
 
 func newPartition(m *Manager, tp storage.TopicPartition, t *metadata.Topic, cfg *TopicConfig) *Partition {
@@ -116,9 +122,35 @@ func (p *Partition) noteHighWatermark(log Log) {
 		highWatermark := p.highWatermark.Load()
 		log.SetHighWatermark(highWatermark)
 		if p.highWatermark.Load() == highWatermark {
-			return
+			break
 		}
 	}
+	p.wakeStable(log)
+}
+
+// wakeStable wakes the read_committed readers when the last stable offset has
+// moved. It only does so with the high watermark, or the log's start.
+func (p *Partition) wakeStable(log Log) {
+	if !p.stableWaited.Load() {
+		return
+	}
+	stable := log.LastStableOffset(p.highWatermark.Load())
+	if stable <= p.stableTold.Load() {
+		return
+	}
+	var woken []*park.Waiter
+	p.mu.Lock()
+	if stable > p.stableTold.Load() {
+		p.stableTold.Store(stable)
+		woken = p.takeStableLocked(nil)
+	}
+	p.mu.Unlock()
+	wakeAll(woken)
+}
+
+func (p *Partition) takeStableLocked(dst []*park.Waiter) []*park.Waiter {
+	p.stableWaited.Store(false)
+	return p.stableReaders.TakeAll(dst)
 }
 
 // Cold says that the next use of the partition reads files first.
@@ -174,6 +206,8 @@ func wakeAll(ws []*park.Waiter) {
 // takeAllLocked takes everyone who waits, for a change that concerns all.
 func (p *Partition) takeAllLocked(dst []*park.Waiter) []*park.Waiter {
 	p.seq++
+	p.stableTold.Store(-1) // offsets may be used again
+	dst = p.takeStableLocked(dst)
 	dst = p.ackers.TakeAll(dst)
 	dst = p.flushers.TakeAll(dst)
 	dst = p.tailers.TakeAll(dst)

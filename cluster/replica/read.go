@@ -33,6 +33,9 @@ type ReadResult struct {
 	Data   []byte
 	Region *storage.Region
 
+	// Aborted are the aborted transactions that a Committed read has to know of.
+	Aborted []storage.AbortedTxn
+
 	HighWatermark, LastStableOffset, LogStartOffset int64
 	// Diverging says where the reader's log parts from ours; nothing is read
 	// then.
@@ -40,6 +43,9 @@ type ReadResult struct {
 
 	seq      uint64
 	follower bool
+	// unstable says that what the reader waits for may be there already, hidden
+	// by a transaction that is open.
+	unstable bool
 }
 
 // EpochEnd is the end of a leader epoch.
@@ -61,22 +67,24 @@ func (r *ReadResult) Release() {
 	if r.Region != nil {
 		r.Region.Release()
 	}
-	r.Data, r.Region = nil, nil
+	r.Data, r.Region, r.Aborted = nil, nil, nil
 }
 
 // Hot says that a read at offset won't wait for the disk: there is nothing to
 // read, an error, or only what this process wrote lately.
 func (p *Partition) Hot(offset int64, follower bool) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ready {
-		return p.deleted || !p.leads()
-	}
-	end := p.g.highWatermark
+	log, ready, elsewhere := p.log, p.ready, p.deleted || !p.leads()
+	end, hotFrom := p.g.highWatermark, p.hot.from()
 	if follower {
 		end = p.g.logEnd
 	}
-	return offset >= end || offset >= p.hot.from()
+	p.mu.Unlock()
+	if !ready {
+		return elsewhere
+	}
+	// What is stable at the end is only known once the log was loaded.
+	return (offset >= end || offset >= hotFrom) && log.Loaded()
 }
 
 // Read reads as a consumer, up to the high watermark, or as a follower, up to the
@@ -89,13 +97,13 @@ func (p *Partition) Read(r ReadRequest) (ReadResult, error) {
 	}
 	p.mu.Lock()
 	err = p.checkLocked(r.LeaderEpoch)
-	res := ReadResult{HighWatermark: p.g.highWatermark, LastStableOffset: p.lastStableOffsetLocked(), seq: p.seq, follower: r.Follower >= 0}
+	res := ReadResult{HighWatermark: p.g.highWatermark, seq: p.seq, follower: r.Follower >= 0}
 	logEnd := p.g.logEnd
 	p.mu.Unlock()
 	if err != nil {
 		return ReadResult{}, err
 	}
-	res.LogStartOffset = log.LogStartOffset()
+	res.LastStableOffset, res.LogStartOffset = log.LastStableOffset(res.HighWatermark), log.LogStartOffset()
 	if r.Offset < res.LogStartOffset || r.Offset > logEnd {
 		return ReadResult{}, p.outOfRange(r.Offset, res.LogStartOffset, logEnd)
 	}
@@ -109,7 +117,7 @@ func (p *Partition) Read(r ReadRequest) (ReadResult, error) {
 	case res.follower:
 		limit = logEnd
 	case r.Committed:
-		limit = res.LastStableOffset
+		limit, res.unstable = res.LastStableOffset, res.LastStableOffset < res.HighWatermark
 	}
 	if err := p.readLog(log, r, limit, &res); err != nil {
 		return ReadResult{}, err
@@ -123,15 +131,12 @@ func (p *Partition) Read(r ReadRequest) (ReadResult, error) {
 	return res, nil
 }
 
-// lastStableOffsetLocked is the end of what read_committed may see: with no
-// transaction open, the high watermark.
-func (p *Partition) lastStableOffsetLocked() int64 { return p.g.highWatermark }
-
 func (p *Partition) readLog(log Log, r ReadRequest, limit int64, res *ReadResult) error {
 	if r.Offset >= limit || r.MaxBytes <= 0 && !r.AtLeastOne {
 		return nil
 	}
-	got, err := log.Read(storage.ReadRequest{Offset: r.Offset, Limit: limit, MaxBytes: r.MaxBytes, AtLeastOne: r.AtLeastOne})
+	got, err := log.Read(storage.ReadRequest{Offset: r.Offset, Limit: limit, MaxBytes: r.MaxBytes, AtLeastOne: r.AtLeastOne,
+		Aborted: r.Committed && r.Follower < 0})
 	if err != nil {
 		err = coded("read", p.tp, err)
 		if errors.Is(err, kerr.KafkaStorageError) {
@@ -139,7 +144,7 @@ func (p *Partition) readLog(log Log, r ReadRequest, limit int64, res *ReadResult
 		}
 		return err
 	}
-	res.Data, res.Region, res.LogStartOffset = got.Data, got.Region, got.LogStartOffset
+	res.Data, res.Region, res.Aborted, res.LogStartOffset = got.Data, got.Region, got.Aborted, got.LogStartOffset
 	return nil
 }
 

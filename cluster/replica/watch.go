@@ -30,8 +30,12 @@ func (p *Partition) WatchRead(r *ReadResult, w *park.Waiter, k *Watch) bool {
 		return false
 	}
 	k.p, k.list = p, &p.fetchers
-	if r.follower {
+	switch {
+	case r.follower:
 		k.list = &p.tailers
+	case r.unstable:
+		k.list = &p.stableReaders
+		p.stableWaited.Store(true)
 	}
 	k.list.Add(&k.link, w, 0)
 	return true

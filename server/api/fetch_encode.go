@@ -5,6 +5,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/server/network"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // copyBelowBytes is the size up to which records are copied between the other
@@ -119,10 +120,10 @@ func (w *fetchWriter) partition(a *fetchAnswer, p *fetchPart) {
 	if a.version >= 5 {
 		w.i64(p.startOffset())
 	}
-	// The list of aborted transactions is empty for read_committed and for a
-	// partition that was not found, and null for all others, as in Kafka.
+	// There is a list of aborted transactions for read_committed and, empty, for a
+	// partition that was not found; for all others it is null, as in Kafka.
 	if a.committed && p.err == nil || p.partition == nil {
-		w.arrayLen(0)
+		w.aborted(p.read.Aborted)
 	} else {
 		w.nullArray()
 	}
@@ -152,6 +153,15 @@ func (w *fetchWriter) partition(a *fetchAnswer, p *fetchPart) {
 		w.b = append(w.b, 1, 4+4+1)
 		w.i32(p.leader)
 		w.i32(p.leaderEpochNow)
+		w.noTags()
+	}
+}
+
+func (w *fetchWriter) aborted(list []storage.AbortedTxn) {
+	w.arrayLen(len(list))
+	for _, t := range list {
+		w.i64(t.ProducerID)
+		w.i64(t.FirstOffset)
 		w.noTags()
 	}
 }

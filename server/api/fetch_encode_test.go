@@ -12,6 +12,7 @@ import (
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/server/network"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // drawAnswer is any answer that a Fetch of a version may have.
@@ -35,6 +36,11 @@ func drawAnswer(t *rapid.T, version int16) *fetchAnswer {
 			p.read = replica.ReadResult{
 				HighWatermark: rapid.Int64().Draw(t, "hw"), LastStableOffset: rapid.Int64().Draw(t, "lso"), LogStartOffset: rapid.Int64().Draw(t, "start"),
 				Data: bytes.Repeat([]byte{0xab}, rapid.SampledFrom([]int{0, 1, 100, 127, 128, copyBelowBytes, copyBelowBytes + 1, 40_000}).Draw(t, "size")),
+			}
+			if a.committed {
+				for i := range rapid.Int64Range(0, 3).Draw(t, "aborted") {
+					p.read.Aborted = append(p.read.Aborted, storage.AbortedTxn{ProducerID: i, FirstOffset: rapid.Int64().Draw(t, "first"), LastOffset: 7})
+				}
 			}
 			if version >= 12 && rapid.Bool().Draw(t, "diverges") {
 				p.read.Diverging = &replica.EpochEnd{Epoch: rapid.Int32Range(0, 9).Draw(t, "epoch"), EndOffset: rapid.Int64().Draw(t, "end")}
@@ -77,6 +83,11 @@ func asKmsg(a *fetchAnswer) *kmsg.FetchResponse {
 		}
 		if p.err == nil && a.committed || p.partition == nil {
 			row.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+		}
+		for _, aborted := range p.read.Aborted {
+			e := kmsg.NewFetchResponseTopicPartitionAbortedTransaction()
+			e.ProducerID, e.FirstOffset = aborted.ProducerID, aborted.FirstOffset
+			row.AbortedTransactions = append(row.AbortedTransactions, e)
 		}
 		row.PreferredReadReplica = -1
 		row.RecordBatches = append([]byte{}, p.read.Data...)

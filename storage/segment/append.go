@@ -146,7 +146,10 @@ func (s *Segment) WriteIndexes() error {
 	if err := s.offsets.writeOut(); err != nil {
 		return err
 	}
-	return s.times.writeOut()
+	if err := s.times.writeOut(); err != nil {
+		return err
+	}
+	return s.txns.writeOut()
 }
 
 // trim gives back what was reserved beyond the end.
@@ -198,5 +201,8 @@ func (s *Segment) SyncIndexes() error {
 	if err := s.offsets.sync(); err != nil {
 		return err
 	}
-	return s.times.sync()
+	if err := s.times.sync(); err != nil {
+		return err
+	}
+	return s.txns.sync()
 }

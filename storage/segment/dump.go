@@ -64,6 +64,28 @@ func DumpTimeIndex(w io.Writer, r io.ReaderAt, baseOffset, sizeBytes int64) erro
 	})
 }
 
+// DumpTxnIndex prints a line per entry of a .txnindex file.
+func DumpTxnIndex(w io.Writer, r io.ReaderAt, sizeBytes int64) error {
+	var b [TxnEntrySize]byte
+	for at := int64(0); at+TxnEntrySize <= sizeBytes; at += TxnEntrySize {
+		if _, err := r.ReadAt(b[:], at); err != nil && err != io.EOF {
+			return err
+		}
+		t, ok := decodeAbortedTxn(b[:])
+		if !ok {
+			return fmt.Errorf("%w: entry %d is no aborted transaction", ErrCorruptIndex, at/TxnEntrySize)
+		}
+		_, err := fmt.Fprintf(w, "producerId: %d firstOffset: %d lastOffset: %d lastStableOffset: %d\n", t.ProducerID, t.FirstOffset, t.LastOffset, t.LastStableOffset)
+		if err != nil {
+			return err
+		}
+	}
+	if sizeBytes%TxnEntrySize != 0 {
+		return fmt.Errorf("%w: %d bytes, not a multiple of %d", ErrCorruptIndex, sizeBytes, TxnEntrySize)
+	}
+	return nil
+}
+
 // dumpIndex walks over the entries up to the zeros that an unfinished file ends
 // with, and checks that they rise.
 func dumpIndex(r io.ReaderAt, width int, sizeBytes int64, fn func(entry) error) error {

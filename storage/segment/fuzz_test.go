@@ -32,7 +32,7 @@ func FuzzRecover(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		s, err := Open(env, "/", 0, Sizes{int64(len(log)), int64(len(index)), int64(len(times))})
+		s, err := Open(env, "/", 0, Sizes{LogBytes: int64(len(log)), IndexBytes: int64(len(index)), TimeIndexBytes: int64(len(times)), TxnIndexBytes: -1})
 		if err != nil && !errors.Is(err, ErrCorruptIndex) {
 			t.Fatal(err)
 		}

@@ -177,6 +177,44 @@ func (x *index) floorBy(field func(entry) int64, most int64) (e entry, ok bool, 
 	return x.floorInFile(s.inFile, field, most)
 }
 
+// ceilBy finds the first entry with a field of at least least.
+func (x *index) ceilBy(field func(entry) int64, least int64) (e entry, ok bool, err error) {
+	s := x.state.Load()
+	tail := s.tail[:s.n.Load()]
+	i := floorIn(tail, field, least-1) + 1
+	if i == 0 && s.inFile > 0 {
+		if e, ok, err = x.ceilInFile(s.inFile, field, least); ok || err != nil {
+			return e, ok, err
+		}
+	}
+	if i == len(tail) {
+		return entry{}, false, nil
+	}
+	return tail[i], true, nil
+}
+
+func (x *index) ceilInFile(n int, field func(entry) int64, least int64) (e entry, ok bool, err error) {
+	f, err := x.ref.Acquire()
+	if err != nil {
+		return entry{}, false, err
+	}
+	defer x.ref.Release()
+	lo, hi := 0, n
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		at, err := x.at(f, mid)
+		if err != nil {
+			return entry{}, false, err
+		}
+		if field(at) < least {
+			lo = mid + 1
+		} else {
+			e, ok, hi = at, true, mid
+		}
+	}
+	return e, ok, nil
+}
+
 // blocks are the buffers of index searches.
 var blocks = sync.Pool{New: func() any { return new([searchBlock * TimeEntrySize]byte) }}
 

@@ -25,6 +25,8 @@ type Result struct {
 	// Beyond says that every batch of the segment ends before the offset: the
 	// next segment may have it.
 	Beyond bool
+	// End is where the bytes end in the file.
+	End int64
 }
 
 // Read returns batches from the one that holds offset, or the first after it,
@@ -41,37 +43,38 @@ func (s *Segment) Read(offset, end int64, maxBytes int, atLeastOne bool) (Result
 	}
 	if maxBytes < RegionFrom || end-start < RegionFrom {
 		n := min(end-start, int64(min(maxBytes, RegionFrom))+readAhead)
-		data, done, err := s.readSmall(f, start, n, offset, maxBytes)
+		data, at, done, err := s.readSmall(f, start, n, offset, maxBytes)
 		if done || err != nil {
 			s.ref.Release()
-			return Result{Data: data}, err
+			return Result{Data: data, End: at + int64(len(data))}, err
 		}
 	}
 	return s.readExact(f, start, end, offset, maxBytes, atLeastOne)
 }
 
-// readSmall reads n bytes at start and picks the wanted batches out of them.
-// done is false when the first wanted batch is not whole in there.
-func (s *Segment) readSmall(f vfs.File, start, n, offset int64, maxBytes int) (data []byte, done bool, err error) {
+// readSmall reads n bytes at start and picks the wanted batches out of them, which
+// begin at position at. done is false when the first wanted batch is not whole in
+// there.
+func (s *Segment) readSmall(f vfs.File, start, n, offset int64, maxBytes int) (data []byte, at int64, done bool, err error) {
 	if n <= 0 {
-		return nil, false, nil
+		return nil, 0, false, nil
 	}
 	buf := make([]byte, n)
 	got, err := f.ReadAt(buf, start)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, fmt.Errorf("read %s: %w", s.ref.path, err)
+		return nil, 0, false, fmt.Errorf("read %s: %w", s.ref.path, err)
 	}
 	rest := buf[:got]
 	if len(rest) < batch.HeaderSize || !s.plausible(batch.View(rest), start, offset) {
-		return nil, false, nil
+		return nil, 0, false, nil
 	}
 	for len(rest) >= batch.HeaderSize && batch.View(rest).LastOffset() < offset {
 		if _, rest, err = batch.Next(rest); err != nil {
-			return nil, false, nil
+			return nil, 0, false, nil
 		}
 	}
 	data = wholeBatches(rest, maxBytes)
-	return data, len(data) > 0, nil
+	return data, start + int64(got-len(rest)), len(data) > 0, nil
 }
 
 // wholeBatches cuts b behind the last batch that is whole and within maxBytes.
@@ -99,12 +102,12 @@ func (s *Segment) readExact(f vfs.File, start, end, offset int64, maxBytes int, 
 	if first := int64(h.SizeBytes()); first > length {
 		if !atLeastOne {
 			s.ref.Release()
-			return Result{}, nil
+			return Result{End: h.Position}, nil
 		}
 		length = first
 	}
 	if length >= RegionFrom {
-		return Result{Region: newRegion(s.ref, f, s.env.Maps, h.Position, int(length))}, nil
+		return Result{Region: newRegion(s.ref, f, s.env.Maps, h.Position, int(length)), End: h.Position + length}, nil
 	}
 	defer s.ref.Release()
 	buf := make([]byte, length)
@@ -112,7 +115,8 @@ func (s *Segment) readExact(f vfs.File, start, end, offset int64, maxBytes int, 
 	if err != nil && !errors.Is(err, io.EOF) {
 		return Result{}, fmt.Errorf("read %s: %w", s.ref.path, err)
 	}
-	return Result{Data: wholeBatches(buf[:got], int(length))}, nil
+	data := wholeBatches(buf[:got], int(length))
+	return Result{Data: data, End: h.Position + int64(len(data))}, nil
 }
 
 // lookup is the position of the last index entry that is not beyond offset.
@@ -240,4 +244,11 @@ func (s *Segment) OffsetNear(position int64) (int64, error) {
 		return s.base, err
 	}
 	return s.base + e.key, nil
+}
+
+// OffsetBehind is an offset that no batch before a position reaches, as near as
+// the index tells; ok is false when it has no entry from there on.
+func (s *Segment) OffsetBehind(position int64) (offset int64, ok bool, err error) {
+	e, ok, err := s.offsets.ceilBy(func(e entry) int64 { return int64(e.value) }, position)
+	return s.base + e.key, ok, err
 }

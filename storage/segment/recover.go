@@ -236,6 +236,9 @@ func (s *Segment) Truncate(offset int64) (nextOffset int64, err error) {
 	if err := s.times.truncate(func(e entry) bool { return int64(e.value) >= rel }); err != nil {
 		return 0, err
 	}
+	if err := s.txns.truncate(offset); err != nil {
+		return 0, err
+	}
 	s.size.Store(position)
 	if err := s.cutFile(position); err != nil {
 		return 0, err

@@ -41,6 +41,7 @@ type Segment struct {
 	size    atomic.Int64
 	offsets *index
 	times   *index
+	txns    *txnIndex
 
 	// Below: writer only.
 
@@ -71,6 +72,7 @@ func Create(env *Env, dir string, baseOffset int64, fresh bool) (*Segment, error
 	s.ref = env.Files.Ref(s.ref.path, os.O_RDWR|os.O_CREATE)
 	s.offsets = newIndex(env.Files.Ref(path(dir, baseOffset, IndexSuffix), os.O_RDWR|os.O_CREATE), OffsetEntrySize, 0, false)
 	s.times = newIndex(env.Files.Ref(path(dir, baseOffset, TimeIndexSuffix), os.O_RDWR|os.O_CREATE), TimeEntrySize, 0, false)
+	s.txns = newTxnIndex(env.Files, path(dir, baseOffset, TxnIndexSuffix), baseOffset, -1)
 	s.maxKnown, s.firstKnown = true, true
 	return s, nil
 }
@@ -90,7 +92,7 @@ func (s *Segment) createFile() error {
 
 // Sizes are the lengths of a segment's files; -1 for one that is missing.
 type Sizes struct {
-	LogBytes, IndexBytes, TimeIndexBytes int64
+	LogBytes, IndexBytes, TimeIndexBytes, TxnIndexBytes int64
 }
 
 // Open takes over a segment whose files have these lengths. It reads nothing. An
@@ -102,6 +104,7 @@ func Open(env *Env, dir string, baseOffset int64, sizes Sizes) (*Segment, error)
 	var err, timeErr error
 	s.offsets, err = openIndex(env.Files, path(dir, baseOffset, IndexSuffix), OffsetEntrySize, max(0, sizes.IndexBytes), sizes.IndexBytes >= 0)
 	s.times, timeErr = openIndex(env.Files, path(dir, baseOffset, TimeIndexSuffix), TimeEntrySize, max(0, sizes.TimeIndexBytes), sizes.TimeIndexBytes >= 0)
+	s.txns = newTxnIndex(env.Files, path(dir, baseOffset, TxnIndexSuffix), baseOffset, sizes.TxnIndexBytes)
 	if err == nil {
 		err = timeErr
 	}
@@ -195,6 +198,7 @@ func (s *Segment) Close() {
 	s.ref.Close()
 	s.offsets.ref.Close()
 	s.times.ref.Close()
+	s.txns.ref.Close()
 }
 
 // Rename moves the segment's files to the given extra suffix, closes them and

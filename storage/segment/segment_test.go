@@ -69,7 +69,7 @@ func sizes(t testing.TB, env *Env, dir string, base int64) Sizes {
 		}
 		return fi.Size()
 	}
-	return Sizes{LogBytes: size(LogSuffix), IndexBytes: size(IndexSuffix), TimeIndexBytes: size(TimeIndexSuffix)}
+	return Sizes{LogBytes: size(LogSuffix), IndexBytes: size(IndexSuffix), TimeIndexBytes: size(TimeIndexSuffix), TxnIndexBytes: size(TxnIndexSuffix)}
 }
 
 func TestReadFindsEveryOffset(t *testing.T) {
