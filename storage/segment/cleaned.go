@@ -20,6 +20,7 @@ func CreateCleaned(env *Env, dir string, baseOffset int64) (*Segment, error) {
 	s.ref = ref(LogSuffix)
 	s.offsets = newIndex(ref(IndexSuffix), OffsetEntrySize, 0, false)
 	s.times = newIndex(ref(TimeIndexSuffix), TimeEntrySize, 0, false)
+	s.txns = newTxnIndex(env.Files, path(dir, baseOffset, TxnIndexSuffix)+CleanedSuffix, baseOffset, -1)
 	s.maxKnown, s.firstKnown = true, true
 	if _, err := s.ref.Acquire(); err != nil { // even an empty one has a .log
 		return nil, fmt.Errorf("create a cleaned segment: %w", err)
@@ -73,13 +74,9 @@ func PlaceFiles(env *Env, dir string, baseOffset int64) error {
 // Retire moves the segment's files to the given extra suffix, as Rename does, but
 // those who read it go on until Close.
 func (s *Segment) Retire(extra string) (names []string, err error) {
-	for i, ref := range []*FileRef{s.ref, s.offsets.ref, s.times.ref, nil} {
+	for i, ref := range []*FileRef{s.ref, s.offsets.ref, s.times.ref, s.txns.ref} {
 		old := path(s.dir, s.base, suffixes[i])
-		if ref == nil {
-			err = s.env.FS.Rename(old, old+extra)
-		} else {
-			err = ref.rename(old + extra)
-		}
+		err := ref.rename(old + extra)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -93,7 +90,7 @@ func (s *Segment) Retire(extra string) (names []string, err error) {
 
 // Sizes are the lengths of the files of a sealed segment.
 func (s *Segment) Sizes() Sizes {
-	sizes := Sizes{LogBytes: s.SizeBytes(), IndexBytes: -1, TimeIndexBytes: -1}
+	sizes := Sizes{LogBytes: s.SizeBytes(), IndexBytes: -1, TimeIndexBytes: -1, TxnIndexBytes: s.txns.sizeBytes()}
 	if s.offsets.exists.Load() {
 		sizes.IndexBytes = int64(s.offsets.len()) * OffsetEntrySize
 	}

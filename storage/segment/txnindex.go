@@ -86,6 +86,14 @@ func (x *txnIndex) empty() bool {
 	return s.inFile == 0 && len(s.tail) == 0
 }
 
+// sizeBytes is the length of the file, -1 when there is none.
+func (x *txnIndex) sizeBytes() int64 {
+	if !x.exists.Load() {
+		return -1
+	}
+	return int64(x.state.Load().inFile) * TxnEntrySize
+}
+
 // last is the newest entry.
 func (x *txnIndex) last() (t AbortedTxn, ok bool, err error) {
 	s := x.state.Load()
