@@ -8,6 +8,7 @@ import (
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/internal/park"
 )
 
@@ -34,9 +35,11 @@ func (n *Node) openPartitions() error {
 		},
 		Written: func(partition int32) bool { return n.replicas.Written(group.Topic, partition) },
 		KV:      roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
-		Partitions: n.offsetsPartitions,
+		Partitions: func() int32 { return n.partitionsOf(group.Topic) },
 	})
+	n.openTransactions()
 	n.onClose("coordinators and waits", func(context.Context) error {
+		n.transactions.Close()
 		n.groups.Close()
 		n.waits.Drain()
 		n.reads.Drain()
@@ -70,14 +73,20 @@ func (n *Node) topicConfig(img *metadata.Image, topic string) replica.TopicConfi
 }
 
 func (n *Node) elected(topic string, partition, leaderEpoch int32) {
-	if topic == group.Topic {
+	switch topic {
+	case group.Topic:
 		n.groups.OnElected(partition, leaderEpoch)
+	case txn.Topic:
+		n.transactions.OnElected(partition, leaderEpoch)
 	}
 }
 
 func (n *Node) resigned(topic string, partition, leaderEpoch int32) {
-	if topic == group.Topic {
+	switch topic {
+	case group.Topic:
 		n.groups.OnResigned(partition, leaderEpoch)
+	case txn.Topic:
+		n.transactions.OnResigned(partition, leaderEpoch)
 	}
 }
 
@@ -85,14 +94,17 @@ func (n *Node) topicsDeleted(topics []*metadata.Topic) {
 	deleted := make([]group.DeletedTopic, len(topics))
 	for i, t := range topics {
 		deleted[i] = group.DeletedTopic{Name: t.Name, ID: t.ID}
+		if t.Name == txn.Topic {
+			n.transactions.OnTopicDeleted()
+		}
 	}
 	n.groups.OnTopicsDeleted(deleted)
 }
 
-// offsetsPartitions is how many partitions the groups' topic has, 0 while there
-// is none.
-func (n *Node) offsetsPartitions() int32 {
-	t, ok := n.images.Current().Topic(group.Topic)
+// partitionsOf is how many partitions an internal topic has, 0 while there is
+// none.
+func (n *Node) partitionsOf(topic string) int32 {
+	t, ok := n.images.Current().Topic(topic)
 	if !ok {
 		return 0
 	}
