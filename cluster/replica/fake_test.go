@@ -165,6 +165,10 @@ func (l *fakeLog) EndOffsetForEpoch(epoch int32) (int32, int64) {
 	return -1, -1
 }
 
+func (l *fakeLog) OffsetsBefore(int64) ([]int64, error) {
+	return []int64{l.LogEndOffset(), l.LogStartOffset()}, nil
+}
+
 func (l *fakeLog) EpochAt(offset int64) int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,6 +36,7 @@ type Log interface {
 	WhenFlushed(upTo int64, f func(error))
 	OffsetForTimestamp(timestampMs int64) (storage.TimestampOffset, bool, error)
 	MaxTimestamp() (storage.TimestampOffset, bool, error)
+	OffsetsBefore(timestampMs int64) ([]int64, error)
 	// EpochAt is the leader epoch of the record at an offset, -1 when unknown.
 	EpochAt(offset int64) int32
 	EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOffset int64)

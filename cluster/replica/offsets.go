@@ -73,6 +73,28 @@ func (p *Partition) Offset(q OffsetQuery) (storage.TimestampOffset, error) {
 	return unknownOffset, nil
 }
 
+// OffsetsBefore answers ListOffsets v0, which looks at when files were written;
+// storage.Log tells the rest. A consumer sees no offset beyond the high watermark.
+func (p *Partition) OffsetsBefore(timestampMs int64, follower bool) ([]int64, error) {
+	log, err := p.lead(-1)
+	if err != nil {
+		return nil, err
+	}
+	end := p.HighWatermark()
+	offsets, err := log.OffsetsBefore(timestampMs)
+	if err != nil {
+		return nil, coded("list the segments of", p.tp, err)
+	}
+	beyond := 0
+	for !follower && beyond < len(offsets) && offsets[beyond] > end {
+		beyond++
+	}
+	if beyond > 0 {
+		offsets = append([]int64{end}, offsets[beyond:]...)
+	}
+	return offsets, nil
+}
+
 func (p *Partition) search(log Log, timestampMs int64) (found storage.TimestampOffset, ok bool, err error) {
 	if timestampMs == TimestampMax {
 		found, ok, err = log.MaxTimestamp()

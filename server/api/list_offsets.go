@@ -23,9 +23,7 @@ var specialSince = map[int64]int16{
 	replica.TimestampEarliestPendingUpload: 11,
 }
 
-// listOffsets serves ListOffsets v0 to v11. v0 answers an array of offsets; there
-// this broker knows the log's ends and exact searches by time, not the segments'
-// times of change.
+// listOffsets serves ListOffsets v0 to v11.
 func (h *Handlers) listOffsets(c *Call, req *kmsg.ListOffsetsRequest, resp *kmsg.ListOffsetsResponse) {
 	img := h.Image()
 	seen := map[partitionKey]int{}
@@ -90,30 +88,21 @@ func (h *Handlers) listOffset(img *metadata.Image, req *kmsg.ListOffsetsRequest,
 		// end of the log.
 		Follower: req.ReplicaID != -1, Committed: req.IsolationLevel == readCommitted,
 	}
+	if req.Version == 0 {
+		return oldStyleOffsets(p, in, q.Follower, row)
+	}
 	found, err := p.Offset(q)
 	if err != nil {
 		return err
-	}
-	if req.Version == 0 {
-		return oldStyleOffsets(p, in, found.Offset, row)
 	}
 	row.Timestamp, row.Offset, row.LeaderEpoch = found.TimestampMs, found.Offset, found.LeaderEpoch
 	return nil
 }
 
-// oldStyleOffsets is v0's array, newest first: at most as many as asked for.
-func oldStyleOffsets(p *replica.Partition, in *kmsg.ListOffsetsRequestTopicPartition, found int64, row *kmsg.ListOffsetsResponseTopicPartition) error {
-	row.OldStyleOffsets = []int64{}
-	logStart, _, err := p.Bounds()
-	if err != nil {
-		return err
-	}
-	for _, offset := range []int64{found, logStart} {
-		n := len(row.OldStyleOffsets)
-		if offset < 0 || n >= int(in.MaxNumOffsets) || n > 0 && row.OldStyleOffsets[n-1] == offset {
-			continue
-		}
-		row.OldStyleOffsets = append(row.OldStyleOffsets, offset)
-	}
-	return nil
+// oldStyleOffsets is v0's array, newest first: at most as many as asked for. It
+// knows when segments were written and nothing of the records' timestamps.
+func oldStyleOffsets(p *replica.Partition, in *kmsg.ListOffsetsRequestTopicPartition, follower bool, row *kmsg.ListOffsetsResponseTopicPartition) error {
+	offsets, err := p.OffsetsBefore(in.Timestamp, follower)
+	row.OldStyleOffsets = append([]int64{}, offsets[:max(min(int(in.MaxNumOffsets), len(offsets)), 0)]...)
+	return err
 }

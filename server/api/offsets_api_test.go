@@ -4,13 +4,16 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/cluster/replica"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 func listOffsetsRequest(topic string, timestamps ...int64) *kmsg.ListOffsetsRequest {
@@ -76,21 +79,38 @@ func TestListOffsets(t *testing.T) {
 	}
 }
 
+// TestListOffsetsV0AnswersAnArray has the answers of Apache Kafka 3.9: offsets at
+// which segments begin, by when their files were written.
 func TestListOffsetsV0AnswersAnArray(t *testing.T) {
-	_, c := newOffsetsBroker(t)
+	disk := vfs.NewMem()
+	var written atomic.Int64
+	disk.SetNow(func() time.Time { return time.UnixMilli(written.Load()) })
+	d := newDataBrokerOn(t, disk)
+	d.make("t", 1, func(c *replica.TopicConfig, _ *metadata.Partition) { c.Log.SegmentBytes = 100 })
+	d.make("empty", 1, nil)
+	c := d.dial("client")
+	const start = 1_650_000_000_000
+	for i := range int64(3) {
+		written.Store(start + 1000*i)
+		c.mustProduce("t", 0, "a", "b")
+	}
 	for _, tc := range []struct {
+		topic     string
 		timestamp int64
 		max       int32
 		want      []int64
 	}{
-		{-1, 10, []int64{6, 0}}, {-1, 1, []int64{6}}, {-2, 10, []int64{0}}, {-1, 0, []int64{}},
-		{1_600_000_001_001, 1, []int64{1}},
+		{"t", -1, 10, []int64{6, 4, 2, 0}}, {"t", -1, 1, []int64{6}}, {"t", -1, 2, []int64{6, 4}}, {"t", -1, 0, nil}, {"t", -1, -5, nil},
+		{"t", -2, 10, []int64{0}}, {"t", -2, 0, nil},
+		{"t", start - 1, 10, nil}, {"t", start, 10, []int64{0}}, {"t", start + 1500, 10, []int64{2, 0}}, {"t", start + 1500, 1, []int64{2}},
+		{"t", start + 5000, 10, []int64{4, 2, 0}}, {"t", 1_800_000_000_000, 2, []int64{6, 4}},
+		{"empty", -1, 10, []int64{0}}, {"empty", -2, 10, []int64{0}},
 	} {
-		r := listOffsetsRequest("t", tc.timestamp)
+		r := listOffsetsRequest(tc.topic, tc.timestamp)
 		r.Topics[0].Partitions[0].MaxNumOffsets = tc.max
 		row := askAs[*kmsg.ListOffsetsResponse](c, 0, r).Topics[0].Partitions[0]
 		if row.ErrorCode != 0 || !slices.Equal(row.OldStyleOffsets, tc.want) {
-			t.Errorf("timestamp %d, at most %d: %+v, want %v", tc.timestamp, tc.max, row, tc.want)
+			t.Errorf("%s timestamp %d, at most %d: %+v, want %v", tc.topic, tc.timestamp, tc.max, row, tc.want)
 		}
 	}
 }
@@ -243,6 +263,7 @@ func TestInitProducerID(t *testing.T) {
 		{"id without epoch", func(r *kmsg.InitProducerIDRequest) { r.ProducerID = 3 }, kerr.InvalidRequest},
 		{"epoch without id", func(r *kmsg.InitProducerIDRequest) { r.ProducerEpoch = 3 }, kerr.InvalidRequest},
 		{"empty transactional id", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = kmsg.StringPtr("") }, kerr.InvalidRequest},
+		{"transactional id", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = kmsg.StringPtr("tx") }, kerr.TransactionalIDAuthorizationFailed},
 	} {
 		r := kmsg.NewPtrInitProducerIDRequest()
 		r.TransactionTimeoutMillis = 1000
