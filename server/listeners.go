@@ -75,11 +75,18 @@ func (n *Node) handlers() *api.Handlers {
 		Partitions: n.replicas, Waits: n.waits, Reads: n.reads,
 		Sessions:      api.NewFetchSessions(n.env.Clock, n.env.newRand(), int(config.MaxIncrementalFetchSessionCacheSlots.Get(snap))),
 		FetchMaxBytes: func() int { return int(config.FetchMaxBytes.Get(n.live.Snapshot())) },
-		ProducerIDs:   n.producerIDs,
+		ProducerIDs:   api.NewProducerIDs(n.driver, n.id, n.epoch.Load),
 		LogDir:        n.store,
 		AutoCreate:    func() bool { return config.AutoCreateTopicsEnable.Get(n.live.Snapshot()) },
 		Groups:        n.groups,
-		Transactions:  n.transactions, InternalTopic: n.internalTopic,
+		OffsetsTopic: func() api.OffsetsTopic {
+			s := n.live.Snapshot()
+			return api.OffsetsTopic{
+				Partitions:        config.OffsetsTopicNumPartitions.Get(s),
+				ReplicationFactor: config.OffsetsTopicReplicationFactor.Get(s),
+				SegmentBytes:      config.OffsetsTopicSegmentBytes.Get(s),
+			}
+		},
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
-	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/internal/park"
 )
 
@@ -35,11 +34,9 @@ func (n *Node) openPartitions() error {
 		},
 		Written: func(partition int32) bool { return n.replicas.Written(group.Topic, partition) },
 		KV:      roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
-		Partitions: func() int32 { return n.partitionsOf(group.Topic) },
+		Partitions: n.offsetsPartitions,
 	})
-	n.openTransactions()
 	n.onClose("coordinators and waits", func(context.Context) error {
-		n.transactions.Close()
 		n.groups.Close()
 		n.waits.Drain()
 		n.reads.Drain()
@@ -73,20 +70,14 @@ func (n *Node) topicConfig(img *metadata.Image, topic string) replica.TopicConfi
 }
 
 func (n *Node) elected(topic string, partition, leaderEpoch int32) {
-	switch topic {
-	case group.Topic:
+	if topic == group.Topic {
 		n.groups.OnElected(partition, leaderEpoch)
-	case txn.Topic:
-		n.transactions.OnElected(partition, leaderEpoch)
 	}
 }
 
 func (n *Node) resigned(topic string, partition, leaderEpoch int32) {
-	switch topic {
-	case group.Topic:
+	if topic == group.Topic {
 		n.groups.OnResigned(partition, leaderEpoch)
-	case txn.Topic:
-		n.transactions.OnResigned(partition, leaderEpoch)
 	}
 }
 
@@ -94,17 +85,14 @@ func (n *Node) topicsDeleted(topics []*metadata.Topic) {
 	deleted := make([]group.DeletedTopic, len(topics))
 	for i, t := range topics {
 		deleted[i] = group.DeletedTopic{Name: t.Name, ID: t.ID}
-		if t.Name == txn.Topic {
-			n.transactions.OnTopicDeleted()
-		}
 	}
 	n.groups.OnTopicsDeleted(deleted)
 }
 
-// partitionsOf is how many partitions an internal topic has, 0 while there is
-// none.
-func (n *Node) partitionsOf(topic string) int32 {
-	t, ok := n.images.Current().Topic(topic)
+// offsetsPartitions is how many partitions the groups' topic has, 0 while there
+// is none.
+func (n *Node) offsetsPartitions() int32 {
+	t, ok := n.images.Current().Topic(group.Topic)
 	if !ok {
 		return 0
 	}

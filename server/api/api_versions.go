@@ -14,10 +14,6 @@ import (
 // a cluster may write.
 const MetadataVersionFeature = "metadata.version"
 
-// TransactionVersionFeature is the feature whose level says how transactions end:
-// from 2 on each end raises the producer's epoch (KIP-890).
-const TransactionVersionFeature = "transaction.version"
-
 // Feature is a range of levels that this broker supports (KIP-584).
 type Feature struct {
 	Name     string
@@ -33,7 +29,7 @@ var Features = []Feature{
 	{"group.version", 0, 0},
 	{"share.version", 0, 0},
 	{"streams.version", 0, 0},
-	{TransactionVersionFeature, 0, 0},
+	{"transaction.version", 0, 0},
 }
 
 // softwareName is what KIP-511 allows a client to call itself and its version.

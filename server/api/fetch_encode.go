@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/binary"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/server/network"
 	"github.com/barnabas-mq/barnabas/storage"
@@ -121,8 +123,9 @@ func (w *fetchWriter) partition(a *fetchAnswer, p *fetchPart) {
 		w.i64(p.startOffset())
 	}
 	// There is a list of aborted transactions for read_committed and, empty, for a
-	// partition that was not found; for all others it is null, as in Kafka.
-	if a.committed && p.err == nil || p.partition == nil {
+	// partition that was not found and for records in a codec that the client can't
+	// have; for all others it is null, as in Kafka.
+	if a.committed && p.err == nil || p.partition == nil || protocol.Code(p.err) == kerr.UnsupportedCompressionType.Code {
 		w.aborted(p.read.Aborted)
 	} else {
 		w.nullArray()

@@ -136,7 +136,7 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	}
 	cfg := p.Config()
 	o := cfg.Batch
-	o.NowMs, o.NoZstd = pc.nowMs, pc.req.Version < 7
+	o.NowMs, o.NoZstd = pc.nowMs, pc.req.Version >= firstBatchProduce && pc.req.Version < 7
 	o.Topic, o.Partition = p.TopicPartition().Topic, in.Partition
 	switch {
 	case old:

@@ -16,7 +16,6 @@ import (
 
 // oneTransaction answers for the transactional id "tx".
 type oneTransaction struct {
-	Transactions
 	producerID int64
 	epoch      int16
 	partitions map[storage.TopicPartition]bool

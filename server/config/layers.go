@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
-	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 )
@@ -163,18 +162,6 @@ func (s *Snapshot) GroupConfig() group.Config {
 	c.OffsetMetadataMaxBytes = int(OffsetMetadataMaxBytes.Get(s))
 	c.OffsetsRetentionMs = int64(OffsetsRetentionMinutes.Get(s)) * time.Minute.Milliseconds()
 	c.RetentionCheckIntervalMs = OffsetsRetentionCheckIntervalMs.Get(s)
-	c.MaxBatchBytes = int(MessageMaxBytes.Get(s))
-	return c
-}
-
-// TxnConfig is what the transaction coordinator's machine needs to know.
-func (s *Snapshot) TxnConfig() txn.Config {
-	c := txn.DefaultConfig()
-	c.MaxTimeoutMs = TransactionMaxTimeoutMs.Get(s)
-	c.IDExpirationMs = TransactionalIDExpirationMs.Get(s)
-	c.AbortCheckIntervalMs = TransactionAbortTimedOutCheckIntervalMs.Get(s)
-	c.ExpiryCheckIntervalMs = TransactionRemoveExpiredCheckIntervalMs.Get(s)
-	c.AddRetryMaxMs = AddPartitionsToTxnRetryMaxMs.Get(s)
 	c.MaxBatchBytes = int(MessageMaxBytes.Get(s))
 	return c
 }
