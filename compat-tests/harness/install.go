@@ -88,8 +88,8 @@ func Command(dir string, env []string, name string, args ...string) error {
 	return nil
 }
 
-// isolate starts the program again in a network of its own, where every port is free, if this machine allows it.
-func isolate() {
+// Isolate starts the program again in a network of its own, where every port is free, if this machine allows it.
+func Isolate() {
 	if os.Getenv(isolated) != "" || os.Getenv("BROKER_ADDR") != "" {
 		return
 	}

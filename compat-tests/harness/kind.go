@@ -61,13 +61,13 @@ func JavaLibs() (string, error) {
 	return javaLibs(exec.Command(filepath.Join(Root(), "oracle", "fetch.sh")))
 }
 
-// olderVersion is the last Kafka that serves every version and both old message formats.
-const olderVersion = "3.9.2"
+// OlderVersion is the last Kafka that serves every version and both old message formats.
+const OlderVersion = "3.9.2"
 
 // JavaLibsOlder is JavaLibs of an Apache Kafka before 4.0; ORACLE_OLDER_DIR shares its folder.
 func JavaLibsOlder() (string, error) {
 	cmd := exec.Command(filepath.Join(Root(), "oracle", "fetch.sh"))
-	cmd.Env = append(os.Environ(), "ORACLE_VERSION="+olderVersion, "ORACLE_DIR="+os.Getenv("ORACLE_OLDER_DIR"))
+	cmd.Env = append(os.Environ(), "ORACLE_VERSION="+OlderVersion, "ORACLE_DIR="+os.Getenv("ORACLE_OLDER_DIR"))
 	return javaLibs(cmd)
 }
 
@@ -88,7 +88,8 @@ func javaLibs(cmd *exec.Cmd) (string, error) {
 // JavaArgs are the arguments of java for one of Apache Kafka's classes.
 func JavaArgs(libs string, heapMB int, class string, args ...string) []string {
 	quiet := "-Dlog4j2.configurationFile=file:" + filepath.Join(Root(), "oracle", "log4j2.properties")
-	java := []string{"-cp", filepath.Join(libs, "*"), quiet}
+	quietBefore4 := "-Dlog4j.configuration=file:" + filepath.Join(Root(), "oracle", "log4j.properties")
+	java := []string{"-cp", filepath.Join(libs, "*"), quiet, quietBefore4}
 	if heapMB > 0 {
 		java = append(java, "-Xmx"+strconv.Itoa(heapMB)+"m")
 	}

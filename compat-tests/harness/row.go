@@ -17,11 +17,12 @@ var Shared *Broker
 // when that is not clean. Where the machine allows it, all of that has a network of its own. BROKER_ADDR runs the tests
 // against a broker that is already there.
 func Main(m *testing.M, props map[string]string) {
-	isolate()
-	os.Exit(run(m, props))
+	Isolate()
+	os.Exit(Code(m, props))
 }
 
-func run(m *testing.M, props map[string]string) int {
+// Code is Main in the network that is there, and returns the exit code instead of ending the program.
+func Code(m *testing.M, props map[string]string) int {
 	if addr := os.Getenv("BROKER_ADDR"); addr != "" {
 		Shared = &Broker{}
 		if _, err := fmt.Sscanf(addr, "127.0.0.1:%d", &Shared.Port); err != nil {
