@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/barnabas-mq/barnabas/server/api"
 	"github.com/barnabas-mq/barnabas/server/config"
@@ -79,6 +80,13 @@ func (n *Node) handlers() *api.Handlers {
 		LogDir:        n.store,
 		AutoCreate:    func() bool { return config.AutoCreateTopicsEnable.Get(n.live.Snapshot()) },
 		Groups:        n.groups,
+		AddPartitionsRetry: func() api.AddPartitionsRetry {
+			s := n.live.Snapshot()
+			return api.AddPartitionsRetry{
+				Backoff: time.Duration(config.AddPartitionsToTxnRetryBackoffMs.Get(s)) * time.Millisecond,
+				Most:    time.Duration(config.AddPartitionsToTxnRetryBackoffMaxMs.Get(s)) * time.Millisecond,
+			}
+		},
 		OffsetsTopic: func() api.OffsetsTopic {
 			s := n.live.Snapshot()
 			return api.OffsetsTopic{

@@ -23,8 +23,8 @@ func (l *Log) LastStableOffset(highWatermark int64) int64 {
 func (l *Log) Loaded() bool { return l.loaded.Load() }
 
 // StartVerification begins the verification of a transactional batch (KIP-890) and
-// returns the guard for its append; zero when the transaction is open here, so that
-// none is needed. With noWait it fails with ErrBusy when the log is in use or not
+// returns the guard for its append; zero when none is needed because the transaction
+// is open here, or because VerifyTransactions is off. With noWait it fails with ErrBusy when the log is in use or not
 // loaded.
 func (l *Log) StartVerification(v Verification, noWait bool) (VerificationGuard, error) {
 	if noWait {
@@ -37,6 +37,9 @@ func (l *Log) StartVerification(v Verification, noWait bool) (VerificationGuard,
 	defer l.mu.Unlock()
 	if err := l.ensureLocked(); err != nil {
 		return 0, fmt.Errorf("verify a transaction in %v: %w", l.tp, err)
+	}
+	if !v.EpochBump && !l.cfg.Load().VerifyTransactions {
+		return 0, nil
 	}
 	guard, err := l.producers.Verify(v.ProducerID, v.ProducerEpoch, v.BaseSequence, v.EpochBump, l.nowMs())
 	if err != nil {

@@ -39,7 +39,8 @@ func (p *Partition) WhenAcked(a Appended, done func(error)) { p.whenAcked(a, don
 // StartVerification begins the verification that a transactional batch needs
 // before its append (KIP-890): the caller asks the transaction's coordinator, and
 // on a yes appends with the guard in AppendOptions.Guard. A zero guard means that
-// the transaction is open in this partition already, so that nobody need be asked.
+// nobody need be asked: the transaction is open in this partition already, or the
+// configuration asks for no verification.
 // With noWait it fails with storage.ErrBusy where it would have to wait.
 func (p *Partition) StartVerification(v storage.Verification, noWait bool) (storage.VerificationGuard, error) {
 	log, err := p.verifiable(noWait)

@@ -51,6 +51,8 @@ type Handlers struct {
 	// Transactions coordinates transactional producers; nil where there is no
 	// coordinator.
 	Transactions Transactions
+	// AddPartitionsRetry is how a Produce asks it again.
+	AddPartitionsRetry func() AddPartitionsRetry
 
 	offsetsTopic      onceMaker
 	transactionsAsked sync.Once

@@ -24,7 +24,13 @@ func (h *Handlers) produce(c *Call, req *kmsg.ProduceRequest, resp *kmsg.Produce
 	if before, ok := c.Net.State.(*produceCall); ok {
 		pc.resume(before)
 	}
-	failed := pc.appendAll()
+	failed := pc.verify()
+	switch {
+	case failed == nil:
+		failed = pc.appendAll()
+	case !errors.Is(failed, storage.ErrBusy):
+		pc.failAll(failed)
+	}
 	switch {
 	case errors.Is(failed, storage.ErrBusy):
 		kept := new(produceCall)
@@ -59,6 +65,8 @@ type produceCall struct {
 	// in place before its append would have had to wait. To prepare it again
 	// would take what the broker wrote into it for the producer's own.
 	prepared int
+	// txn is what the records of a transaction were verified for.
+	txn produceTxn
 	// waits are the appends that may not be answered yet.
 	waits  []produceWait
 	waiter *park.Waiter
@@ -75,22 +83,15 @@ type produceWait struct {
 func (pc *produceCall) resume(before *produceCall) {
 	pc.resp.Topics = before.resp.Topics
 	pc.rows, pc.failed, pc.waits = before.rows, before.failed, before.waits
-	pc.prepared, pc.nowMs = before.prepared, before.nowMs
+	pc.prepared, pc.nowMs, pc.txn = before.prepared, before.nowMs, before.txn
 }
 
 // appendAll appends every partition's batch and fills the rows of the response.
 // It returns the first error, and storage.ErrBusy at once.
 func (pc *produceCall) appendAll() error {
-	if pc.resp.Topics == nil {
-		pc.resp.Topics = make([]kmsg.ProduceResponseTopic, len(pc.req.Topics))
-	}
 	n := 0
 	for i := range pc.req.Topics {
-		t, out := &pc.req.Topics[i], &pc.resp.Topics[i]
-		if out.Partitions == nil {
-			out.Topic, out.TopicID = t.Topic, t.TopicID
-			out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
-		}
+		t, out := &pc.req.Topics[i], pc.topicRow(i)
 		for j := range t.Partitions {
 			if n++; n <= pc.rows {
 				continue
@@ -114,6 +115,32 @@ func (pc *produceCall) appendAll() error {
 	return pc.failed
 }
 
+// topicRow is a topic's part of the response.
+func (pc *produceCall) topicRow(i int) *kmsg.ProduceResponseTopic {
+	if pc.resp.Topics == nil {
+		pc.resp.Topics = make([]kmsg.ProduceResponseTopic, len(pc.req.Topics))
+	}
+	t, out := &pc.req.Topics[i], &pc.resp.Topics[i]
+	if out.Partitions == nil {
+		out.Topic, out.TopicID = t.Topic, t.TopicID
+		out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(t.Partitions))
+	}
+	return out
+}
+
+// failAll answers every partition with the same error.
+func (pc *produceCall) failAll(err error) {
+	for i := range pc.req.Topics {
+		t, out := &pc.req.Topics[i], pc.topicRow(i)
+		for j := range t.Partitions {
+			row := &out.Partitions[j]
+			row.Default()
+			row.Partition = t.Partitions[j].Partition
+			pc.fail(row, nil, err)
+		}
+	}
+}
+
 // appendOne appends one partition's batch. The partition is returned once the
 // request is sound as far as it can be seen without the records.
 func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRequestTopicPartition, row *kmsg.ProduceResponseTopicPartition) (*replica.Partition, error) {
@@ -126,6 +153,13 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	}
 	if p.Internal() && pc.c.Header.ClientID != adminClientID {
 		return nil, protocol.Errorf(kerr.InvalidTopicException, "clients can't write to the internal topic %s", p.TopicPartition().Topic)
+	}
+	var guard storage.VerificationGuard
+	if pc.txn != nil {
+		if err := pc.txn[pc.rows].err; err != nil {
+			return nil, err
+		}
+		guard = pc.txn[pc.rows].guard
 	}
 	var v batch.View
 	old := pc.req.Version < firstBatchProduce
@@ -152,7 +186,7 @@ func (pc *produceCall) appendOne(t *kmsg.ProduceRequestTopic, in *kmsg.ProduceRe
 	if limit := cfg.Log.SegmentBytes; limit > 0 && int64(len(v)) > limit {
 		return p, protocol.Errorf(kerr.RecordListTooLarge, "the batch of %d bytes is larger than segment.bytes, %d", len(v), limit)
 	}
-	a, err := p.Append(v, replica.AppendOptions{Acks: pc.req.Acks, LeaderEpoch: -1, NoWait: pc.c.Net.OnLoop()})
+	a, err := p.Append(v, replica.AppendOptions{Acks: pc.req.Acks, LeaderEpoch: -1, NoWait: pc.c.Net.OnLoop(), Guard: guard})
 	if err != nil {
 		return p, err
 	}
@@ -231,9 +265,6 @@ func onlyBatch(records []byte, version int16) (batch.View, error) {
 	}
 	if len(rest) > 0 {
 		return nil, protocol.Errorf(kerr.InvalidRecord, "Produce v%d must have exactly one record batch for every partition", version)
-	}
-	if v.IsTransactional() {
-		return nil, protocol.Errorf(kerr.InvalidTxnState, "this broker does not support transactions yet")
 	}
 	return v, nil
 }

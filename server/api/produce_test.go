@@ -87,7 +87,7 @@ func TestProduceErrors(t *testing.T) {
 		{"larger than a segment", "tiny", 0, 1, 9, values(1_700_000_000_000, strings.Repeat("x", 150)), kerr.RecordListTooLarge},
 		{"too new", "t", 0, 1, 9, values(1_700_009_999_999, "v"), kerr.InvalidTimestamp},
 		{"no key on a compacted topic", "compacted", 0, 1, 9, good(), kerr.InvalidRecord},
-		{"transactional", "t", 0, 1, 9, stamped(batch.BuilderOptions{Transactional: true, Producer: &batch.ProducerStamp{ID: 1}}), kerr.InvalidTxnState},
+		{"transactional", "t", 0, 1, 9, stamped(batch.BuilderOptions{Transactional: true, Producer: &batch.ProducerStamp{ID: 1}}), kerr.TransactionalIDAuthorizationFailed},
 		{"control", "t", 0, 1, 9, stamped(batch.BuilderOptions{Control: true}), kerr.InvalidRecord},
 		{"zstd in v6", "t", 0, 1, 6, stamped(batch.BuilderOptions{Codec: batch.Zstd}), kerr.UnsupportedCompressionType},
 		{"base offset", "t", 0, 1, 9, stamped(batch.BuilderOptions{BaseOffset: 5}), kerr.InvalidRecord},

@@ -118,6 +118,7 @@ func (s *Snapshot) logConfig(overrides map[string]string) storage.LogConfig {
 		MinCleanableRatio:  LogCleanerMinCleanableRatio.forTopic(s, overrides),
 		Preallocate:        LogPreallocate.forTopic(s, overrides),
 		LogAppendTime:      LogMessageTimestampType.forTopic(s, overrides) == "LogAppendTime",
+		VerifyTransactions: TransactionPartitionVerificationEnable.Get(s),
 	}
 	return c
 }
