@@ -134,6 +134,8 @@ func txnCommitCode(code *kerr.Error, version int16) *kerr.Error {
 		return kerr.InvalidProducerEpoch
 	case code == kerr.InvalidTxnState && version >= txnCommitAbortable:
 		return kerr.TransactionAbortable
+	case code == kerr.TransactionAbortable && version < txnCommitAbortable:
+		return kerr.InvalidTxnState
 	}
 	return code
 }

@@ -34,7 +34,7 @@ func (o *oneTransaction) VerifyOrAdd(id string, producerID int64, epoch int16, p
 		case add:
 			o.partitions[tp] = true
 		case !o.partitions[tp]:
-			codes[tp] = kerr.InvalidTxnState
+			codes[tp] = kerr.TransactionAbortable
 		}
 	}
 	done(codes)
