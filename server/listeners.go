@@ -10,7 +10,6 @@ import (
 	"github.com/barnabas-mq/barnabas/server/api"
 	"github.com/barnabas-mq/barnabas/server/config"
 	"github.com/barnabas-mq/barnabas/server/network"
-	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // reservedFiles are the open files that are not connections: segments have a
@@ -79,9 +78,6 @@ func (n *Node) handlers() *api.Handlers {
 		FetchMaxBytes: func() int { return int(config.FetchMaxBytes.Get(n.live.Snapshot())) },
 		ProducerIDs:   api.NewProducerIDs(n.driver, n.id, n.epoch.Load),
 		LogDir:        n.store,
-		DirectoryID:   n.directoryID(),
-		Quorum:        n.quorum,
-		Resolves:      network.Resolves,
 		AutoCreate:    func() bool { return config.AutoCreateTopicsEnable.Get(n.live.Snapshot()) },
 		Groups:        n.groups,
 		AddPartitionsRetry: func() api.AddPartitionsRetry {
@@ -100,12 +96,6 @@ func (n *Node) handlers() *api.Handlers {
 			}
 		},
 	}
-}
-
-// directoryID is the data folder's id.
-func (n *Node) directoryID() (id [16]byte) {
-	id, _ = storage.ParseID(n.ident.DirectoryID) // lifecycle has read it
-	return id
 }
 
 // protocolNumbers are Kafka's numbers of the security protocols.

@@ -14,6 +14,17 @@ import (
 	"github.com/barnabas-mq/barnabas/server/config"
 )
 
+// features are the highest levels that this version serves.
+func features() map[string]int16 {
+	levels := map[string]int16{}
+	for _, f := range api.Features {
+		if f.Max > 0 {
+			levels[f.Name] = f.Max
+		}
+	}
+	return levels
+}
+
 // openMetadata replays the metadata log and begins to decide.
 func (n *Node) openMetadata() error {
 	snap := n.live.Snapshot()
@@ -24,8 +35,7 @@ func (n *Node) openMetadata() error {
 			NumPartitions:         config.NumPartitions.Get(snap),
 			ReplicationFactor:     int16(config.DefaultReplicationFactor.Get(snap)),
 			TopicDeletionDisabled: !config.DeleteTopicEnable.Get(snap),
-			NodeID:                n.id,
-			Features:              api.Features,
+			Features:              features(),
 			Checker:               config.NewChecker(n.static),
 			DescribeTopic:         n.describeTopic,
 		},
@@ -82,7 +92,7 @@ func (n *Node) register() error {
 		return fmt.Errorf("register broker %d: %w", n.id, err)
 	}
 	n.store.SetBrokerEpoch(n.epoch.Load())
-	n.driver.Subscribe(n.live, cleanerConfig{n}, n.replicas, n.images)
+	n.driver.Subscribe(n.live, cleanerConfig{n}, n.replicas, n.groups, n.images)
 	return nil
 }
 

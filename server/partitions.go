@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
 	"github.com/barnabas-mq/barnabas/internal/park"
+	"github.com/barnabas-mq/barnabas/server/config"
 )
 
 const (
@@ -34,7 +35,7 @@ func (n *Node) openPartitions() error {
 		},
 		Written: func(partition int32) bool { return n.replicas.Written(group.Topic, partition) },
 		KV:      roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
-		Partitions: n.offsetsPartitions,
+		Partitions: n.offsetsPartitions, World: n.world,
 	})
 	n.onClose("coordinators and waits", func(context.Context) error {
 		n.groups.Close()
@@ -87,6 +88,14 @@ func (n *Node) topicsDeleted(topics []*metadata.Topic) {
 		deleted[i] = group.DeletedTopic{Name: t.Name, ID: t.ID}
 	}
 	n.groups.OnTopicsDeleted(deleted)
+}
+
+// world is what consumer groups depend on beside their members.
+func (n *Node) world() group.World {
+	return group.World{
+		Image:                n.images.Current(),
+		AssignmentIntervalMs: config.GroupConsumerAssignmentIntervalMs.Get(n.live.Snapshot()),
+	}
 }
 
 // offsetsPartitions is how many partitions the groups' topic has, 0 while there

@@ -175,6 +175,8 @@ func dumpRecord(w io.Writer, rec batch.Record, offsets bool) error {
 
 func groupRecordText(r group.Record) string {
 	switch {
+	case r.Consumer != nil:
+		return fmt.Sprintf("group: %s %s", r.Group, r.Consumer)
 	case r.IsOffset && r.Offset == nil:
 		return fmt.Sprintf("group: %s topic: %s partition: %d deleted", r.Group, r.Topic, r.Partition)
 	case r.IsOffset:

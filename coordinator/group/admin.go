@@ -25,6 +25,9 @@ func (s *step) describe(r DescribeGroup) *kmsg.DescribeGroupsResponseGroup {
 		resp.State = Dead.String()
 		if r.Version >= notFoundVersion {
 			msg := fmt.Sprintf("Group %s not found.", r.Group)
+			if s.consumer(r.Group) != nil {
+				msg = fmt.Sprintf("Group %s is not a classic group.", r.Group)
+			}
 			resp.ErrorCode, resp.ErrorMessage = kerr.GroupIDNotFound.Code, &msg
 		}
 		return &resp
@@ -50,15 +53,24 @@ func (s *step) describe(r DescribeGroup) *kmsg.DescribeGroupsResponseGroup {
 func (s *step) list(r ListGroups) []kmsg.ListGroupsResponseGroup {
 	var out []kmsg.ListGroupsResponseGroup
 	for _, id := range s.storedIDs() {
-		g := s.view(id)
-		if !passes(r.States, g.state.String()) || !passes(r.Types, typeClassic) {
-			continue
+		lg := s.listed(id)
+		if passes(r.States, lg.GroupState) && passes(r.Types, lg.GroupType) {
+			out = append(out, lg)
 		}
-		lg := kmsg.NewListGroupsResponseGroup()
-		lg.Group, lg.ProtocolType, lg.GroupState, lg.GroupType = id, g.protocolType, g.state.String(), typeClassic
-		out = append(out, lg)
 	}
 	return out
+}
+
+func (s *step) listed(id string) kmsg.ListGroupsResponseGroup {
+	lg := kmsg.NewListGroupsResponseGroup()
+	lg.Group = id
+	if g := s.consumer(id); g != nil {
+		lg.ProtocolType, lg.GroupState, lg.GroupType = protocolConsumer, g.state().String(), typeConsumer
+		return lg
+	}
+	g := s.view(id)
+	lg.ProtocolType, lg.GroupState, lg.GroupType = g.protocolType, g.state.String(), typeClassic
+	return lg
 }
 
 // passes tells whether a filter, which knows no case, lets a value through; an
@@ -75,8 +87,14 @@ func passes(filter []string, value string) bool {
 func (s *step) deleteGroup(id string) *kmsg.DeleteGroupsResponseGroup {
 	resp := kmsg.NewDeleteGroupsResponseGroup()
 	resp.Group = id
-	g := s.view(id)
+	g, consumer := s.view(id), s.consumer(id)
 	switch {
+	case consumer != nil && len(consumer.members) == 0:
+		s.forgetOffsets(id)
+		s.forgetConsumer(id, consumer)
+	case consumer != nil:
+		msg := kerr.NonEmptyGroup.Description
+		resp.ErrorCode, resp.ErrorMessage = kerr.NonEmptyGroup.Code, &msg
 	case g == nil:
 		msg := fmt.Sprintf("Group %s not found.", id)
 		resp.ErrorCode, resp.ErrorMessage = kerr.GroupIDNotFound.Code, &msg
@@ -92,21 +110,25 @@ func (s *step) deleteGroup(id string) *kmsg.DeleteGroupsResponseGroup {
 // forget writes tombstones for a group and all its offsets, the group's own
 // last: whatever part of them a crash leaves, doing it again finishes.
 func (s *step) forget(g *classic) {
-	if st := s.groups[g.id]; st != nil {
-		s.eachOffset(st, func(topic string, partition int32, _ committed) {
-			s.record(offsetTombstone(g.id, topic, partition))
-		})
-		for _, tp := range st.pendingPartitions() {
-			if st.offsets[tp.topic][tp.partition].value == nil {
-				s.record(offsetTombstone(g.id, tp.topic, tp.partition))
-			}
-		}
-	}
+	s.forgetOffsets(g.id)
 	s.record(Record{Group: g.id})
 	for id := range g.pendingJoin {
 		s.expectNothing(g, id)
 	}
 	delete(s.soft.groups, g.id)
+}
+
+func (s *step) forgetOffsets(id string) {
+	if st := s.groups[id]; st != nil {
+		s.eachOffset(st, func(topic string, partition int32, _ committed) {
+			s.record(offsetTombstone(id, topic, partition))
+		})
+		for _, tp := range st.pendingPartitions() {
+			if st.offsets[tp.topic][tp.partition].value == nil {
+				s.record(offsetTombstone(id, tp.topic, tp.partition))
+			}
+		}
+	}
 }
 
 func offsetTombstone(group, topic string, partition int32) Record {

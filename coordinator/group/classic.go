@@ -7,21 +7,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// State is where a classic group stands.
+// State is where a group stands.
 type State int8
 
-// The states of a classic group; a group that does not exist is Dead.
+// The states of a group; one that does not exist is Dead.
 const (
 	Empty State = iota
 	PreparingRebalance
 	CompletingRebalance
 	Stable
+	// Assigning and Reconciling are states of consumer groups only: the members
+	// are to be divided anew, or have not all taken their parts.
+	Assigning
+	Reconciling
 	Dead
 )
 
 // String is Kafka's name of the state.
 func (s State) String() string {
-	return [...]string{"Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"}[s]
+	return [...]string{"Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Assigning", "Reconciling", "Dead"}[s]
 }
 
 // protocolConsumer is the protocol type whose subscriptions the broker can read.
@@ -250,7 +254,11 @@ func (m *member) metadata(protocol string) ([]byte, bool) {
 
 // matches tells whether a member sends the protocols it already has.
 func (m *member) matches(protocols []kmsg.JoinGroupRequestProtocol) bool {
-	return slices.EqualFunc(m.protocols, protocols, func(a, b kmsg.JoinGroupRequestProtocol) bool {
+	return equalProtocols(m.protocols, protocols)
+}
+
+func equalProtocols(a, b []kmsg.JoinGroupRequestProtocol) bool {
+	return slices.EqualFunc(a, b, func(a, b kmsg.JoinGroupRequestProtocol) bool {
 		return a.Name == b.Name && bytes.Equal(a.Metadata, b.Metadata)
 	})
 }

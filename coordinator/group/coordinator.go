@@ -2,10 +2,13 @@ package group
 
 import (
 	"log/slog"
+	"slices"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
 	"github.com/barnabas-mq/barnabas/internal/clock"
@@ -39,6 +42,9 @@ type Options struct {
 	NewID func() string
 	// Partitions is how many partitions Topic has, 0 while it does not exist.
 	Partitions func() int32
+	// World is the cluster at this moment, but for TopicsAt; nil is a cluster
+	// without topics.
+	World func() World
 	// Go starts a shard's work; nil is the go statement.
 	Go func(func())
 }
@@ -48,27 +54,47 @@ type Options struct {
 type Coordinator struct {
 	rt         *runtime.Runtime[Event, Record, Answer]
 	partitions func() int32
+	world      func() World
+	// topicsAt is the image in which topics were made last.
+	topicsAt atomic.Int64
 }
 
 // NewCoordinator serves nothing until it is told of partitions.
 func NewCoordinator(o Options) *Coordinator {
 	metrics := newMetrics(o.Metrics)
-	return &Coordinator{
-		partitions: o.Partitions,
-		rt: runtime.New(runtime.Options[Event, Record, Answer]{
-			Topic: Topic, Open: o.Open, Written: o.Written, KV: o.KV, CheckpointPrefix: checkpointPrefix,
-			Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
-			New: func(int32) machine.Machine[Event, Record, Answer] {
-				return &observer{Machine: New(o.Config, o.NewID), metrics: metrics}
-			},
-			Observe: func(m machine.Machine[Event, Record, Answer], gone bool) {
-				m.(*observer).observe(gone)
-			},
-			Loaded:   func() Event { return Event{Request: Loaded{}} },
-			Fired:    func(key string) Event { return Event{Request: TimerFired{Key: key}} },
-			CallOf:   func(a Answer) uint64 { return a.Call },
-			MayWrite: MayWrite, ProducerOf: producerOf, MaxBatchBytes: o.Config.MaxBatchBytes,
-		}),
+	c := &Coordinator{partitions: o.Partitions, world: o.World}
+	c.rt = runtime.New(runtime.Options[Event, Record, Answer]{
+		Topic: Topic, Open: o.Open, Written: o.Written, KV: o.KV, CheckpointPrefix: checkpointPrefix,
+		Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
+		New: func(int32) machine.Machine[Event, Record, Answer] {
+			return &observer{Machine: New(o.Config, o.NewID), metrics: metrics}
+		},
+		Observe: func(m machine.Machine[Event, Record, Answer], gone bool) {
+			m.(*observer).observe(gone)
+		},
+		Loaded:   func() Event { return c.event(Loaded{}) },
+		Fired:    func(key string) Event { return c.event(TimerFired{Key: key}) },
+		CallOf:   func(a Answer) uint64 { return a.Call },
+		MayWrite: MayWrite, ProducerOf: producerOf, MaxBatchBytes: o.Config.MaxBatchBytes,
+	})
+	return c
+}
+
+// event is an event of this moment.
+func (c *Coordinator) event(request any) Event {
+	e := Event{Request: request}
+	if c.world != nil {
+		e.World = c.world()
+	}
+	e.World.TopicsAt = c.topicsAt.Load()
+	return e
+}
+
+// OnMetadata implements metadata.Publisher: groups that subscribe by regular
+// expressions look at all topics again when some were made.
+func (c *Coordinator) OnMetadata(d *metadata.Delta, img *metadata.Image) {
+	if slices.ContainsFunc(d.Topics, metadata.TopicChange.Created) {
+		c.topicsAt.Store(img.Offset)
 	}
 }
 
@@ -121,7 +147,11 @@ func submit[Resp any](c *Coordinator, groupID string, who Client, req any, done 
 		done(failed(codeOf(err)))
 		return
 	}
-	event := func(call uint64) Event { return Event{Call: call, Client: who, Request: req} }
+	event := func(call uint64) Event {
+		e := c.event(req)
+		e.Call, e.Client = call, who
+		return e
+	}
 	c.rt.Submit(p, event, func(a Answer, err error) {
 		if err != nil {
 			done(failed(codeOf(err)))
@@ -157,6 +187,22 @@ func (c *Coordinator) Heartbeat(who Client, r *kmsg.HeartbeatRequest, done func(
 			resp.ErrorCode = code.Code
 		}
 		return resp
+	})
+}
+
+// ConsumerGroupHeartbeat is all that a member of the consumer protocol sends: it
+// joins, hears of its partitions, stays and leaves.
+func (c *Coordinator) ConsumerGroupHeartbeat(who Client, r *kmsg.ConsumerGroupHeartbeatRequest, done func(*kmsg.ConsumerGroupHeartbeatResponse)) {
+	submit(c, r.Group, who, r, done, func(code *kerr.Error) *kmsg.ConsumerGroupHeartbeatResponse { return HeartbeatError(code, "") })
+}
+
+// DescribeConsumerGroup describes one group of the consumer protocol.
+func (c *Coordinator) DescribeConsumerGroup(groupID string, done func(*kmsg.ConsumerGroupDescribeResponseGroup)) {
+	req := DescribeConsumerGroup{Group: groupID}
+	submit(c, groupID, Client{}, req, done, func(code *kerr.Error) *kmsg.ConsumerGroupDescribeResponseGroup {
+		resp := kmsg.NewConsumerGroupDescribeResponseGroup()
+		resp.Group, resp.ErrorCode = groupID, code.Code
+		return &resp
 	})
 }
 

@@ -47,6 +47,8 @@ func (m *Machine) countLater(e Event) {
 		id = r.Group
 	case *kmsg.LeaveGroupRequest:
 		id = r.Group
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		id = r.Group
 	case TimerFired:
 		_, id, _ = splitTimerKey(r.Key)
 	default:
@@ -81,6 +83,9 @@ func (m *Machine) countOf(id string) (c counted, ok bool) {
 		return counted{state: g.state, members: len(g.members)}, true
 	}
 	st := m.groups[id]
+	if st != nil && st.consumer != nil {
+		return counted{state: st.consumer.state(), members: len(st.consumer.members)}, true
+	}
 	if st != nil && st.metadata != nil && len(st.metadata.Members) > 0 {
 		return counted{state: Stable, members: len(st.metadata.Members)}, true
 	}

@@ -3,6 +3,7 @@ package group
 import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
@@ -12,10 +13,26 @@ type Event struct {
 	Call   uint64
 	Client Client
 	// Request is a *kmsg.JoinGroupRequest, SyncGroupRequest, HeartbeatRequest,
-	// LeaveGroupRequest, OffsetCommitRequest or OffsetDeleteRequest, or one of
-	// the requests of this package.
+	// LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest or
+	// ConsumerGroupHeartbeatRequest, or one of the requests of this package.
 	Request any
+	// World is the cluster at the time of the event.
+	World World
 }
+
+// World is what consumer groups depend on beside their members.
+type World struct {
+	// Image is the cluster's metadata; nil is one without topics.
+	Image *metadata.Image
+	// TopicsAt is the image in which topics were made last.
+	TopicsAt int64
+	// AssignmentIntervalMs is the shortest time between two divisions of a group
+	// that does not set its own.
+	AssignmentIntervalMs int32
+}
+
+// nowhere is a cluster without topics.
+var nowhere = metadata.New("")
 
 // Answer is the response to a call.
 type Answer struct {
@@ -59,6 +76,12 @@ type ListGroups struct {
 	States, Types []string
 }
 
+// DescribeConsumerGroup asks for one group of the consumer protocol; the response
+// is a *kmsg.ConsumerGroupDescribeResponseGroup.
+type DescribeConsumerGroup struct {
+	Group string
+}
+
 // DeleteGroup asks to delete one group; the response is a
 // *kmsg.DeleteGroupsResponseGroup.
 type DeleteGroup struct {
@@ -87,9 +110,12 @@ type TimerFired struct {
 // MayWrite tells whether an event can lead to records, so that it is refused at
 // once while the log takes none.
 func MayWrite(e Event) bool {
-	switch e.Request.(type) {
-	case *kmsg.HeartbeatRequest, FetchOffsets, DescribeGroup, ListGroups, Loaded:
+	switch r := e.Request.(type) {
+	case *kmsg.HeartbeatRequest, FetchOffsets, DescribeGroup, DescribeConsumerGroup, ListGroups, Loaded:
 		return false
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		// One that says nothing new keeps its member alive, whatever the log takes.
+		return r.MemberEpoch <= 0 || r.SubscribedTopicNames != nil || r.SubscribedTopicRegex != nil || r.Topics != nil
 	}
 	return true
 }

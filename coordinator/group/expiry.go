@@ -24,9 +24,23 @@ func (s *step) armExpiry() {
 // stays.
 func (s *step) expireOffsets() {
 	for _, id := range s.storedIDs() {
+		st := s.groups[id]
+		if consumer := st.consumer; consumer != nil {
+			// Offsets of consumer groups count from their commits, be there members or
+			// not.
+			left := s.expireGroup(id, -1, consumer.subscribedTo)
+			if left == 0 && len(st.pending) == 0 && len(consumer.members) == 0 {
+				s.forgetConsumer(id, consumer)
+			}
+			continue
+		}
 		g := s.view(id)
-		left := s.expireGroup(g, s.groups[id])
-		if left == 0 && len(s.groups[id].pending) == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
+		base, may := g.expiryBase()
+		if !may {
+			continue
+		}
+		left := s.expireGroup(id, base, g.subscribedTo)
+		if left == 0 && len(st.pending) == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
 			s.record(Record{Group: id})
 			delete(s.soft.groups, id)
 		}
@@ -34,14 +48,14 @@ func (s *step) expireOffsets() {
 }
 
 // expireGroup expires the offsets of one group and returns how many are left.
-func (s *step) expireGroup(g *classic, st *stored) (left int) {
-	base, may := g.expiryBase()
+func (s *step) expireGroup(id string, baseMs int64, subscribedTo func(topic string) bool) (left int) {
+	st := s.groups[id]
 	s.eachOffset(st, func(topic string, partition int32, c committed) {
-		if !may || g.subscribedTo(topic) || !s.expired(c, base) || st.hasPending(topic, partition) {
+		if subscribedTo(topic) || !s.expired(c, baseMs) || st.hasPending(topic, partition) {
 			left++
 			return
 		}
-		s.record(offsetTombstone(g.id, topic, partition))
+		s.record(offsetTombstone(id, topic, partition))
 	})
 	return left
 }

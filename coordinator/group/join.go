@@ -33,9 +33,17 @@ func (s *step) join(e Event, r *kmsg.JoinGroupRequest) {
 		return
 	}
 	st := s.groups[r.Group]
-	if st == nil && r.MemberID != "" {
+	if g := s.consumer(r.Group); g != nil && len(g.members) > 0 {
+		s.joinConsumer(e, r)
+		return
+	}
+	if r.MemberID != "" && (st == nil || st.consumer != nil) {
 		s.joinError(e.Call, r.MemberID, kerr.UnknownMemberID)
 		return
+	}
+	if st != nil && st.consumer != nil {
+		// A consumer group without members is whatever is joined next.
+		s.forgetConsumer(r.Group, st.consumer)
 	}
 	g := s.hold(r.Group)
 	if st == nil || st.metadata == nil {

@@ -17,6 +17,9 @@ func (s *step) beat(r *kmsg.HeartbeatRequest) *kerr.Error {
 	if r.Group == "" {
 		return kerr.InvalidGroupID
 	}
+	if s.consumer(r.Group) != nil {
+		return s.beatConsumer(r)
+	}
 	g := s.view(r.Group)
 	if g == nil {
 		return kerr.UnknownMemberID
@@ -50,6 +53,10 @@ func (s *step) leave(e Event, r *kmsg.LeaveGroupRequest) {
 		s.answer(e.Call, resp)
 		return
 	}
+	if s.consumer(r.Group) != nil {
+		s.answer(e.Call, s.leftConsumer(r, members))
+		return
+	}
 	g := s.view(r.Group)
 	var left bool
 	for i := range members {
@@ -73,6 +80,21 @@ func (s *step) leave(e Event, r *kmsg.LeaveGroupRequest) {
 		s.settle(g)
 	}
 	s.answer(e.Call, resp)
+}
+
+// leftConsumer is the answer of a consumer group.
+func (s *step) leftConsumer(r *kmsg.LeaveGroupRequest, members []kmsg.LeaveGroupRequestMember) *kmsg.LeaveGroupResponse {
+	resp := kmsg.NewPtrLeaveGroupResponse()
+	left, err := s.leaveConsumer(r.Group, members)
+	if err != nil {
+		s.out = Out{}
+		resp.ErrorCode = err.code.Code
+		return resp
+	}
+	if resp.Members = left; r.Version < batchLeaveVersion {
+		resp.ErrorCode = left[0].ErrorCode
+	}
+	return resp
 }
 
 // leaveOne takes one member out; removed is false for an id that had not joined

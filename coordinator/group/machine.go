@@ -2,6 +2,7 @@ package group
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -27,8 +28,11 @@ type Machine struct {
 
 // stored is one group as the log has it.
 type stored struct {
-	// metadata is nil for a group that only commits offsets.
+	// metadata is nil for a group that only commits offsets, and for one of the
+	// consumer protocol.
 	metadata *kmsg.GroupMetadataValue
+	// consumer is nil for a group that is not of the consumer protocol.
+	consumer *consumerGroup
 	// offsets is by topic and partition.
 	offsets map[string]map[int32]committed
 	// pending are offsets of open transactions, by producer.
@@ -44,6 +48,10 @@ type committed struct {
 type soft struct {
 	// groups has every group with members, joined or about to.
 	groups map[string]*classic
+	// consumers has the consumer groups that were heard of since the load.
+	consumers map[string]*softConsumer
+	// regexes are compiled expressions.
+	regexes map[string]*regexp.Regexp
 	// expiryArmed says that the check for expired offsets has its timer.
 	expiryArmed bool
 }
@@ -53,19 +61,26 @@ type Out = machine.Out[Record, Answer]
 
 // New is an empty machine. newID makes the random part of a member id.
 func New(cfg Config, newID func() string) *Machine {
-	return &Machine{cfg: cfg, newID: newID, groups: map[string]*stored{}, open: map[int64]map[offsetKey]struct{}{}, soft: soft{groups: map[string]*classic{}}, tally: newTally()}
+	return &Machine{
+		cfg: cfg, newID: newID, groups: map[string]*stored{}, open: map[int64]map[offsetKey]struct{}{}, tally: newTally(),
+		soft: soft{groups: map[string]*classic{}, consumers: map[string]*softConsumer{}, regexes: map[string]*regexp.Regexp{}},
+	}
 }
 
 // step is one event on its way through the machine.
 type step struct {
 	*Machine
-	now time.Time
-	out Out
+	now   time.Time
+	world World
+	out   Out
 }
 
 // Handle decides one event.
 func (m *Machine) Handle(now time.Time, e Event) Out {
-	s := &step{Machine: m, now: now}
+	s := &step{Machine: m, now: now, world: e.World}
+	if s.world.Image == nil {
+		s.world.Image = nowhere
+	}
 	m.countLater(e)
 	switch r := e.Request.(type) {
 	case *kmsg.JoinGroupRequest:
@@ -82,10 +97,14 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 		s.commitPending(e, r.Request)
 	case *kmsg.OffsetDeleteRequest:
 		s.deleteOffsets(e, r)
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		s.consumerHeartbeat(e, r)
 	case FetchOffsets:
 		s.answer(e.Call, s.fetchOffsets(r))
 	case DescribeGroup:
 		s.answer(e.Call, s.describe(r))
+	case DescribeConsumerGroup:
+		s.answer(e.Call, s.describeConsumer(r.Group))
 	case ListGroups:
 		s.answer(e.Call, s.list(r))
 	case DeleteGroup:
@@ -107,15 +126,17 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 // Replay applies one record. A group without members and offsets stays, as in
 // Kafka, until its own tombstone.
 func (m *Machine) Replay(offset int64, r Record) {
-	if r.Offset == nil && r.Metadata == nil && m.groups[r.Group] == nil {
+	if r.Offset == nil && r.Metadata == nil && (r.Consumer == nil || r.Consumer.value == nil) && m.groups[r.Group] == nil {
 		return
 	}
 	g := m.stored(r.Group)
 	switch {
+	case r.Consumer != nil:
+		m.replayConsumer(g, r)
 	case !r.IsOffset:
 		g.metadata = r.Metadata
 		m.tally.changed[r.Group] = struct{}{}
-		if g.metadata == nil && len(g.offsets) == 0 && len(g.pending) == 0 {
+		if g.nothing() {
 			delete(m.groups, r.Group)
 		}
 	case r.Offset != nil:
@@ -150,6 +171,31 @@ func (st *stored) put(tp topicPartition, c committed) {
 	byPartition[tp.partition] = c
 }
 
+// nothing tells whether the log has nothing of a group any more.
+func (st *stored) nothing() bool {
+	return st.metadata == nil && st.consumer == nil && len(st.offsets) == 0 && len(st.pending) == 0
+}
+
+// replayConsumer applies a record of a consumer group.
+func (m *Machine) replayConsumer(g *stored, r Record) {
+	m.tally.changed[r.Group] = struct{}{}
+	switch {
+	case r.Consumer.value != nil:
+		if g.consumer == nil {
+			g.consumer = newConsumerGroup()
+		}
+	case g.consumer == nil:
+		return
+	case r.Consumer.kind == kindEpoch:
+		g.consumer = nil
+		if g.nothing() {
+			delete(m.groups, r.Group)
+		}
+		return
+	}
+	g.consumer.replay(r.Consumer)
+}
+
 func (s *step) answer(call uint64, response any) {
 	if call != 0 {
 		s.out.Answers = append(s.out.Answers, Answer{Call: call, Response: response})
@@ -163,13 +209,14 @@ func (s *step) nowMs() int64 { return s.now.UnixMilli() }
 // storedIDs are the groups that the log knows, in order.
 func (m *Machine) storedIDs() []string { return slices.Sorted(maps.Keys(m.groups)) }
 
-// view is a group for reading: the one in memory, or else one made from the log
-// and forgotten afterwards. It is nil for a group that does not exist.
+// view is a group of the classic protocol for reading: the one in memory, or else
+// one made from the log and forgotten afterwards. It is nil for a group that does
+// not exist or is of the consumer protocol.
 func (m *Machine) view(id string) *classic {
 	if g := m.soft.groups[id]; g != nil {
 		return g
 	}
-	if st := m.groups[id]; st != nil {
+	if st := m.groups[id]; st != nil && st.consumer == nil {
 		return fromStored(id, st)
 	}
 	return nil
@@ -196,7 +243,12 @@ func (s *step) settle(g *classic) {
 // loaded gives every stored member a session, as if it had just been heard of.
 func (s *step) loaded() {
 	for _, id := range s.storedIDs() {
-		if st := s.groups[id]; st.metadata == nil || len(st.metadata.Members) == 0 {
+		st := s.groups[id]
+		if st.consumer != nil {
+			s.loadedConsumer(id, st.consumer)
+			continue
+		}
+		if st.metadata == nil || len(st.metadata.Members) == 0 {
 			continue
 		}
 		g := s.hold(id)

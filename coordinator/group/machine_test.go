@@ -2,7 +2,6 @@ package group
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sort"
@@ -15,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 )
 
@@ -44,6 +44,11 @@ type harness struct {
 	calls  map[uint64]bool
 	last   uint64
 	out    strings.Builder
+	// onAnswer sees every answer, where it is set.
+	onAnswer func(call uint64, resp any)
+	// world is the cluster's topics, for consumer groups.
+	world      World
+	topicCount int
 	// quiet leaves records and answers out of the output.
 	quiet bool
 }
@@ -73,7 +78,7 @@ func (l logged) replay(m *Machine, offset int64) {
 }
 
 func newHarness(cfg Config) *harness {
-	h := &harness{cfg: cfg, now: time.UnixMilli(0).UTC()}
+	h := &harness{cfg: cfg, now: time.UnixMilli(0).UTC(), world: World{Image: metadata.New("")}}
 	h.reload()
 	return h
 }
@@ -97,6 +102,7 @@ func (h *harness) call(who string, req any) uint64 {
 }
 
 func (h *harness) event(e Event) {
+	e.World = h.world
 	out := h.m.Handle(h.now, e)
 	p := producerOf(e)
 	for _, r := range out.Records {
@@ -122,6 +128,9 @@ func (h *harness) event(e Event) {
 			panic(fmt.Sprintf("call %d was answered twice, or never made", a.Call))
 		}
 		delete(h.calls, a.Call)
+		if h.onAnswer != nil {
+			h.onAnswer(a.Call, a.Response)
+		}
 		h.printf("call %d: %s\n", a.Call, describeAnswer(a.Response))
 	}
 }
@@ -223,7 +232,7 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 			h.printf("call %d\n", c)
 		}
 	default:
-		t.Fatalf("unknown command %s", d.Cmd)
+		h.runConsumer(t, d, group)
 	}
 }
 
@@ -250,6 +259,9 @@ func (h *harness) printTimers() {
 
 func (h *harness) configure(t *testing.T, d *datadriven.TestData) {
 	for _, a := range d.CmdArgs {
+		if h.configureConsumer(t, a) {
+			continue
+		}
 		n, err := strconv.Atoi(a.Vals[0])
 		if err != nil {
 			t.Fatal(err)
@@ -283,25 +295,23 @@ func (h *harness) joinRequest(t *testing.T, d *datadriven.TestData, group string
 			continue
 		}
 		name, topics, _ := strings.Cut(p, ":")
-		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: name, Metadata: subscription(topics)})
+		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: name, Metadata: subscription(topics, ownedArg(t, d)...)})
 	}
 	return r
 }
 
-// subscription is a consumer's metadata for topics joined by "+"; "!" is one that
-// is no subscription.
-func subscription(topics string) []byte {
+// subscription is a consumer's metadata for topics joined by "+", and for what it
+// has; "!" is one that is no subscription.
+func subscription(topics string, owned ...kmsg.ConsumerMemberMetadataOwnedPartition) []byte {
 	if topics == "!" {
 		return []byte("!")
 	}
-	b := binary.BigEndian.AppendUint16(nil, 1)
-	names := strings.Split(topics, "+")
-	b = binary.BigEndian.AppendUint32(b, uint32(len(names)))
-	for _, n := range names {
-		b = binary.BigEndian.AppendUint16(b, uint16(len(n)))
-		b = append(b, n...)
+	m := kmsg.NewConsumerMemberMetadata()
+	m.Topics = strings.Split(topics, "+")
+	if len(owned) > 0 {
+		m.Version, m.OwnedPartitions = 1, owned
 	}
-	return append(b, 0xff, 0xff, 0xff, 0xff) // user data, null
+	return m.AppendTo(nil)
 }
 
 func syncRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.SyncGroupRequest {
@@ -411,6 +421,7 @@ func commitRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.Off
 func fetchRequest(t *testing.T, d *datadriven.TestData, group string) *kmsg.OffsetFetchRequestGroup {
 	g := kmsg.NewOffsetFetchRequestGroup()
 	g.Group = group
+	g.MemberID, g.MemberEpoch = optional(t, d, "m"), int32(num(t, d, "epoch", -1))
 	id := byte(num(t, d, "id", 0))
 	for _, p := range partitions(t, d) {
 		g.Topics = append(g.Topics, kmsg.OffsetFetchRequestGroupTopic{
@@ -481,6 +492,8 @@ func deref(s *string) string {
 
 func describeRecord(r Record) string {
 	switch {
+	case r.Consumer != nil:
+		return describeConsumerRecord(r)
 	case r.IsOffset && r.Offset == nil:
 		return fmt.Sprintf("offset %s %s-%d deleted", r.Group, r.Topic, r.Partition)
 	case r.IsOffset:
@@ -496,7 +509,7 @@ func describeRecord(r Record) string {
 	v := r.Metadata
 	s := fmt.Sprintf("group %s v%d gen=%d type=%q protocol=%s leader=%s at=%d", r.Group, v.Version, v.Generation, v.ProtocolType, deref(v.Protocol), deref(v.Leader), v.CurrentStateTimestamp)
 	for _, m := range v.Members {
-		s += fmt.Sprintf("\n  %s instance=%s %q", m.MemberID, deref(m.InstanceID), m.Assignment)
+		s += fmt.Sprintf("\n  %s instance=%s %s", m.MemberID, deref(m.InstanceID), classicText(m.Assignment))
 	}
 	return s
 }
@@ -519,7 +532,7 @@ func describeAnswer(resp any) string {
 		if r.ErrorCode != 0 {
 			return "sync" + code(r.ErrorCode)
 		}
-		return fmt.Sprintf("sync %s/%s %q", deref(r.ProtocolType), deref(r.Protocol), r.MemberAssignment)
+		return fmt.Sprintf("sync %s/%s %s", deref(r.ProtocolType), deref(r.Protocol), classicText(r.MemberAssignment))
 	case *kmsg.HeartbeatResponse:
 		return "heartbeat" + code(r.ErrorCode)
 	case *kmsg.LeaveGroupResponse:
@@ -581,5 +594,5 @@ func describeAdminAnswer(resp any) string {
 		}
 		return s
 	}
-	return fmt.Sprintf("%T", resp)
+	return describeConsumerAnswer(resp)
 }

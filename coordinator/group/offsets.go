@@ -13,7 +13,8 @@ const groupNotFoundVersion = 9
 
 func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 	g := s.view(r.Group)
-	if code := s.mayCommit(g, r); code != nil {
+	check, code := s.mayCommit(g, r)
+	if code != nil {
 		s.answer(e.Call, CommitError(r, code))
 		return
 	}
@@ -37,6 +38,11 @@ func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 				rt.Partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
 				continue
 			}
+			if code := check(t.TopicID, p.Partition); code != nil {
+				s.out.Records = nil
+				s.answer(e.Call, CommitError(r, code))
+				return
+			}
 			rec := s.commitRecord(r, t, p)
 			sizeBytes += encodedBytes(rec)
 			s.record(rec)
@@ -52,8 +58,16 @@ func (s *step) commitOffsets(e Event, r *kmsg.OffsetCommitRequest) {
 }
 
 // mayCommit is Kafka's check of who commits: a member of the present generation,
-// or, while the group is empty, anybody without one.
-func (s *step) mayCommit(g *classic, r *kmsg.OffsetCommitRequest) *kerr.Error {
+// or, while the group is empty, anybody without one. A consumer group looks at
+// each partition as well.
+func (s *step) mayCommit(g *classic, r *kmsg.OffsetCommitRequest) (commitCheck, *kerr.Error) {
+	if consumer := s.consumer(r.Group); consumer != nil {
+		return consumer.mayCommit(r.MemberID, r.Generation, r.Version)
+	}
+	return anyPartition, s.mayCommitClassic(g, r)
+}
+
+func (s *step) mayCommitClassic(g *classic, r *kmsg.OffsetCommitRequest) *kerr.Error {
 	if g == nil {
 		switch {
 		case tooLong(r.Group):
@@ -144,6 +158,12 @@ func (s *step) fetchOffsets(r FetchOffsets) *kmsg.OffsetFetchResponseGroup {
 	resp := kmsg.NewOffsetFetchResponseGroup()
 	resp.Group = r.Group.Group
 	st := s.groups[r.Group.Group]
+	if g := s.consumer(r.Group.Group); g != nil {
+		if code := g.mayFetch(r.Group.MemberID, r.Group.MemberEpoch); code != nil {
+			resp.ErrorCode = code.Code
+			return &resp
+		}
+	}
 	if r.Group.Topics == nil {
 		if st != nil {
 			resp.Topics = s.fetchAll(st, r.RequireStable)
@@ -216,10 +236,13 @@ func (s *step) deleteOffsets(e Event, r *kmsg.OffsetDeleteRequest) {
 	resp := kmsg.NewPtrOffsetDeleteResponse()
 	defer s.answer(e.Call, resp)
 	g := s.view(r.Group)
-	switch {
+	subscribedTo := g.subscribedTo
+	switch consumer := s.consumer(r.Group); {
 	case r.Group == "":
 		resp.ErrorCode = kerr.InvalidGroupID.Code
 		return
+	case consumer != nil:
+		subscribedTo = consumer.subscribedTo
 	case g == nil:
 		resp.ErrorCode = kerr.GroupIDNotFound.Code
 		return
@@ -231,7 +254,7 @@ func (s *step) deleteOffsets(e Event, r *kmsg.OffsetDeleteRequest) {
 	for i := range r.Topics {
 		t := kmsg.NewOffsetDeleteResponseTopic()
 		t.Topic = r.Topics[i].Topic
-		subscribed := g.subscribedTo(t.Topic)
+		subscribed := subscribedTo(t.Topic)
 		for j := range r.Topics[i].Partitions {
 			p := kmsg.NewOffsetDeleteResponseTopicPartition()
 			p.Partition = r.Topics[i].Partitions[j].Partition

@@ -156,6 +156,9 @@ func stateOf(m *Machine) string {
 		if st.metadata != nil {
 			fmt.Fprintf(&b, "%s %x\n", id, st.metadata.AppendTo(nil))
 		}
+		if st.consumer != nil {
+			fmt.Fprintf(&b, "%s is a consumer group\n%s", id, consumerState(st.consumer))
+		}
 		for _, topic := range slices.Sorted(maps.Keys(st.offsets)) {
 			for _, p := range sortedPartitions(st.offsets[topic]) {
 				c := st.offsets[topic][p]
@@ -256,6 +259,11 @@ func outcome(h *harness, i int) int {
 func checkCounts(t *rapid.T, m *Machine) {
 	got, want := m.count(), counts{}
 	for _, id := range m.storedIDs() {
+		if g := m.consumer(id); g != nil {
+			want.groups[g.state()]++
+			want.members += len(g.members)
+			continue
+		}
 		g := m.view(id)
 		want.groups[g.state]++
 		want.members += len(g.members)

@@ -8,8 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The first two bytes of a key say what the record is. Kafka's coordinator knows
-// more kinds (consumer, share and streams groups), which are left alone.
+// The first two bytes of a key say what the record is; consumer_record.go has
+// those of consumer groups. Kafka's coordinator knows more kinds (share and
+// streams groups), which are left alone.
 const (
 	keyOffsetCommitV0 = 0
 	keyOffsetCommit   = 1
@@ -33,8 +34,8 @@ const maxString = 1<<15 - 1 - 64
 
 func tooLong(s string) bool { return len(s) > maxString }
 
-// Record is one record of __consumer_offsets. Exactly one of Offset and Metadata
-// is set, or none in a tombstone.
+// Record is one record of __consumer_offsets. At most one of Offset, Metadata and
+// Consumer is set; none in a tombstone of the first two.
 type Record struct {
 	// IsOffset tells a committed offset from a group's metadata.
 	IsOffset  bool
@@ -43,6 +44,8 @@ type Record struct {
 	Partition int32
 	Offset    *kmsg.OffsetCommitValue
 	Metadata  *kmsg.GroupMetadataValue
+	// Consumer is a record of a group of the consumer protocol.
+	Consumer *ConsumerRecord
 }
 
 // Codec turns records into Kafka's bytes and back.
@@ -52,6 +55,9 @@ var errNoVersion = errors.New("shorter than its version")
 
 // Encode is the record's key and value; a nil value is a tombstone.
 func (Codec) Encode(r Record) (key, value []byte) {
+	if r.Consumer != nil {
+		return encodeConsumer(r.Group, r.Consumer)
+	}
 	if r.IsOffset {
 		k := kmsg.OffsetCommitKey{Version: keyOffsetCommit, Group: r.Group, Topic: r.Topic, Partition: r.Partition}
 		key = k.AppendTo(nil)
@@ -74,11 +80,13 @@ func (Codec) Decode(key, value []byte) (r Record, ok bool, err error) {
 	if len(key) < 2 {
 		return r, false, fmt.Errorf("key of a group record: %w", errNoVersion)
 	}
-	switch int16(binary.BigEndian.Uint16(key)) {
-	case keyOffsetCommitV0, keyOffsetCommit:
+	switch version := int16(binary.BigEndian.Uint16(key)); {
+	case version == keyOffsetCommitV0 || version == keyOffsetCommit:
 		r, err = decodeOffset(key, value)
-	case keyGroupMetadata:
+	case version == keyGroupMetadata:
 		r, err = decodeMetadata(key, value)
+	case recordKind(version).known():
+		r, err = decodeConsumer(recordKind(version), key, value)
 	default:
 		return r, false, nil
 	}
@@ -153,6 +161,12 @@ func checkVersion(value []byte, highest int16) error {
 func encodedBytes(r Record) int {
 	const overhead = 48
 	n := overhead + len(r.Group) + len(r.Topic)
+	if c := r.Consumer; c != nil {
+		n += len(c.name)
+		if c.value != nil {
+			n += c.value.sizeBytes()
+		}
+	}
 	if r.Offset != nil {
 		n += 48 + len(r.Offset.Metadata)
 	}

@@ -73,7 +73,10 @@ func TestDecodeOlderVersions(t *testing.T) {
 }
 
 func TestDecodeLeavesOtherKinds(t *testing.T) {
-	for kind := byte(3); kind < 20; kind++ {
+	for kind := byte(3); kind < 30; kind++ {
+		if recordKind(kind).known() {
+			continue
+		}
 		if _, ok, err := (Codec{}).Decode([]byte{0, kind, 1, 2}, nil); ok || err != nil {
 			t.Errorf("kind %d: ok %v, %v", kind, ok, err)
 		}

@@ -17,6 +17,10 @@ func (s *step) sync(e Event, r *kmsg.SyncGroupRequest) {
 		s.syncError(e.Call, kerr.InconsistentGroupProtocol)
 		return
 	}
+	if s.consumer(r.Group) != nil {
+		s.syncConsumer(e, r)
+		return
+	}
 	g := s.view(r.Group)
 	if g == nil || g.state == Empty {
 		s.syncError(e.Call, kerr.UnknownMemberID)

@@ -15,6 +15,13 @@ const (
 	timerJoin      = "j"
 	timerSync      = "s"
 	timerExpiry    = "e"
+	// Those of the members of consumer groups: their session, the time in which
+	// they must give partitions back, and in which a classic member must join or
+	// sync.
+	timerSession    = "c"
+	timerRevoke     = "r"
+	timerMemberJoin = "m"
+	timerMemberSync = "n"
 )
 
 func timerKey(kind, group, member string) string {
@@ -57,6 +64,11 @@ func (s *step) fired(key string) {
 		return
 	}
 	kind, id, memberID := splitTimerKey(key)
+	switch kind {
+	case timerSession, timerRevoke, timerMemberJoin, timerMemberSync:
+		s.consumerTimedOut(kind, id, memberID)
+		return
+	}
 	g := s.soft.groups[id]
 	if g == nil {
 		return

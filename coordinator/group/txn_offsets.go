@@ -18,7 +18,8 @@ const txnGroupNotFoundVersion = 6
 // committed. That the transaction is open and has this partition was asked of its
 // coordinator before; the log checks the epoch.
 func (s *step) commitPending(e Event, r *kmsg.TxnOffsetCommitRequest) {
-	if code := s.mayCommitPending(s.view(r.Group), r); code != nil {
+	check, code := s.mayCommitPending(r)
+	if code != nil {
 		s.answer(e.Call, TxnCommitError(r, code))
 		return
 	}
@@ -35,6 +36,11 @@ func (s *step) commitPending(e Event, r *kmsg.TxnOffsetCommitRequest) {
 			if s.metadataTooLong(p.Metadata) {
 				rt.Partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
 				continue
+			}
+			if code := check(t.TopicID, p.Partition); code != nil {
+				s.out.Records = nil
+				s.answer(e.Call, TxnCommitError(r, code))
+				return
 			}
 			v := s.offsetValue(p.Offset, p.LeaderEpoch, p.Metadata)
 			v.TopicID = t.TopicID
@@ -54,8 +60,16 @@ func (s *step) commitPending(e Event, r *kmsg.TxnOffsetCommitRequest) {
 
 // mayCommitPending is Kafka's check of who commits (KIP-447): a member of the
 // present generation when the request names one, anybody otherwise. A rebalance
-// is no reason to refuse: the generation fences.
-func (s *step) mayCommitPending(g *classic, r *kmsg.TxnOffsetCommitRequest) *kerr.Error {
+// is no reason to refuse: the generation fences. A consumer group looks at each
+// partition as well.
+func (s *step) mayCommitPending(r *kmsg.TxnOffsetCommitRequest) (commitCheck, *kerr.Error) {
+	if consumer := s.consumer(r.Group); consumer != nil {
+		return consumer.mayCommitPending(r)
+	}
+	return anyPartition, s.mayCommitPendingClassic(s.view(r.Group), r)
+}
+
+func (s *step) mayCommitPendingClassic(g *classic, r *kmsg.TxnOffsetCommitRequest) *kerr.Error {
 	switch {
 	case r.Group == "" || tooLong(r.Group):
 		return kerr.InvalidGroupID

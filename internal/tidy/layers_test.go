@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"cluster/metadata"},
 	{"cluster/link"},
 	{"cluster/replica", "cluster/quorum", "cluster/controller", "cluster/lifecycle"},
-	{"coordinator/runtime"},
+	{"coordinator/runtime", "coordinator/group/assignor"},
 	{"coordinator/group", "coordinator/txn", "coordinator/share"},
 	{"server/config"},
 	{"server/auth", "server/quota"},

@@ -17,6 +17,7 @@ type Groups interface {
 	JoinGroup(who group.Client, r *kmsg.JoinGroupRequest, done func(*kmsg.JoinGroupResponse))
 	SyncGroup(who group.Client, r *kmsg.SyncGroupRequest, done func(*kmsg.SyncGroupResponse))
 	Heartbeat(who group.Client, r *kmsg.HeartbeatRequest, done func(*kmsg.HeartbeatResponse))
+	ConsumerGroupHeartbeat(who group.Client, r *kmsg.ConsumerGroupHeartbeatRequest, done func(*kmsg.ConsumerGroupHeartbeatResponse))
 	LeaveGroup(who group.Client, r *kmsg.LeaveGroupRequest, done func(*kmsg.LeaveGroupResponse))
 	CommitOffsets(who group.Client, r *kmsg.OffsetCommitRequest, done func(*kmsg.OffsetCommitResponse))
 	// StartVerification begins the verification that a producer's offsets for a
@@ -30,6 +31,7 @@ type Groups interface {
 	DeleteOffsets(who group.Client, r *kmsg.OffsetDeleteRequest, done func(*kmsg.OffsetDeleteResponse))
 	ListGroups(r *kmsg.ListGroupsRequest, done func(*kmsg.ListGroupsResponse))
 	DescribeGroup(groupID string, version int16, done func(*kmsg.DescribeGroupsResponseGroup))
+	DescribeConsumerGroup(groupID string, done func(*kmsg.ConsumerGroupDescribeResponseGroup))
 	DeleteGroup(groupID string, done func(*kmsg.DeleteGroupsResponseGroup))
 }
 

@@ -93,6 +93,7 @@ func newGroupBroker(t *testing.T) *groupBroker {
 			}
 			return int32(len(t.Partitions))
 		},
+		World: func() group.World { return group.World{Image: g.image.Load()} },
 	})
 	t.Cleanup(g.groups.Close)
 	g.testBroker = newTestBroker(t, func(h *Handlers) {

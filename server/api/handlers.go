@@ -40,14 +40,8 @@ type Handlers struct {
 	FetchMaxBytes func() int
 	// ProducerIDs hands out producer ids.
 	ProducerIDs *ProducerIDs
-	// LogDir is the data folder, DirectoryID its id.
-	LogDir      LogDir
-	DirectoryID [16]byte
-	// Quorum is the metadata log.
-	Quorum Quorum
-	// Resolves says that a host is an address or has one; it may wait for a name
-	// server.
-	Resolves func(host string) bool
+	// LogDir is the data folder.
+	LogDir LogDir
 	// AutoCreate is auto.create.topics.enable.
 	AutoCreate func() bool
 	// Groups coordinates consumer groups.

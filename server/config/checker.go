@@ -158,18 +158,14 @@ func (c *Checker) CheckClientMetrics(name, value string) error {
 		return protocol.Errorf(kerr.InvalidRequest, "Invalid value %s for %s, interval must be between 100 and 3600000 (1 hour)", value, name)
 	}
 	if err != nil {
-		return protocol.Errorf(kerr.InvalidConfig, "%v", err)
+		return protocol.Errorf(kerr.InvalidRequest, "%v", err)
 	}
-	_, err = ParseClientSubscription(map[string]string{name: value})
-	return err
+	return nil
 }
 
 // IsList says whether values can be appended to a key and taken from it; the
-// type is that of the resource. Kafka takes no key of client metrics for a list.
+// type is that of the resource.
 func (c *Checker) IsList(resourceType int8, name string) bool {
-	if resourceType == metadata.ResourceClientMetrics {
-		return false
-	}
 	d := findDecl(resourceType, name)
 	return d != nil && d.Type == TypeList
 }

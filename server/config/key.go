@@ -69,6 +69,8 @@ type Key[T Kind] struct {
 	Doc        string
 	// NoEffect keys are known and reported, and change nothing here yet.
 	NoEffect bool
+	// Internal keys are reported only when they are set, as in Kafka.
+	Internal bool
 
 	decl, topic *Decl
 }
@@ -152,7 +154,7 @@ func defineTopic[T Kind](k Key[T]) *Key[T] {
 func declOf[T Kind](k Key[T]) *Decl {
 	d := &Decl{
 		Name: k.Name, Type: k.Type, Default: any(k.Default), Check: k.Check, Importance: k.Importance, Scope: k.Scope,
-		Topic: k.Topic, Fallback: k.Fallback, Doc: k.Doc, NoEffect: k.NoEffect,
+		Topic: k.Topic, Fallback: k.Fallback, Doc: k.Doc, NoEffect: k.NoEffect, Internal: k.Internal,
 	}
 	if d.Type == 0 {
 		d.Type = typeOf(d.Default)

@@ -57,7 +57,7 @@ var (
 		Doc: "Compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
 	})
 	GroupCoordinatorRebalanceProtocols = define(familyGroup, Key[[]string]{
-		Name: "group.coordinator.rebalance.protocols", NoEffect: true, Default: []string{"classic", "consumer", "streams"}, Check: EachOf("consumer", "classic", "share", "streams"), Importance: Medium,
-		Doc: "The group protocols that are allowed.",
+		Name: "group.coordinator.rebalance.protocols", Default: []string{"classic", "consumer", "streams"}, Check: EachOf("consumer", "classic", "share", "streams"), Importance: Medium,
+		Doc: "The group protocols that are allowed: without consumer, clients that ask for it are told that it is not supported. The others change nothing here.",
 	})
 )

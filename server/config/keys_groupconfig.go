@@ -9,10 +9,10 @@ import (
 // acceptedGroup are the keys that can be set on one group (KIP-848, KIP-932,
 // KIP-1071). Classic groups have none.
 var acceptedGroup = []*Decl{
-	groupKey("consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
+	groupKeyOf("consumer.assignment.interval.ms", GroupConsumerAssignmentIntervalMs.decl),
 	groupKey("consumer.assignor.offload.enable", "group.consumer.assignor.offload.enable"),
-	groupKey("consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
-	groupKey("consumer.session.timeout.ms", "group.consumer.session.timeout.ms"),
+	groupKeyOf("consumer.heartbeat.interval.ms", GroupConsumerHeartbeatIntervalMs.decl),
+	groupKeyOf("consumer.session.timeout.ms", GroupConsumerSessionTimeoutMs.decl),
 	accept(familyShare, "errors.deadletterqueue.copy.record.enable", TypeBoolean, "false", Check{}, Medium, ReadOnly,
 		"Copy whole records to the dead letter queue."),
 	accept(familyShare, "errors.deadletterqueue.topic.name", TypeString, "", Check{}, Medium, ReadOnly,
@@ -65,7 +65,11 @@ func over(broker string, d *Decl) *Decl {
 func groupKey(name, broker string) *Decl {
 	at := slices.IndexFunc(acceptedGroups, func(d *Decl) bool { return d.Name == broker })
 	invariant.That(at >= 0, "group key %s: no broker key %s", name, broker)
-	g := *acceptedGroups[at]
-	g.Name, g.Broker, g.Scope = name, broker, ReadOnly
+	return groupKeyOf(name, acceptedGroups[at])
+}
+
+func groupKeyOf(name string, broker *Decl) *Decl {
+	g := *broker
+	g.Name, g.Broker, g.Scope = name, broker.Name, ReadOnly
 	return &g
 }

@@ -3,9 +3,11 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/coordinator/group/assignor"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 )
@@ -164,6 +166,40 @@ func (s *Snapshot) GroupConfig() group.Config {
 	c.OffsetsRetentionMs = int64(OffsetsRetentionMinutes.Get(s)) * time.Minute.Milliseconds()
 	c.RetentionCheckIntervalMs = OffsetsRetentionCheckIntervalMs.Get(s)
 	c.MaxBatchBytes = int(MessageMaxBytes.Get(s))
+	c.Consumer = s.consumerConfig()
+	return c
+}
+
+// consumerConfig is what it needs to know of groups of the consumer protocol.
+func (s *Snapshot) consumerConfig() group.ConsumerConfig {
+	policy := strings.ToLower(GroupConsumerMigrationPolicy.Get(s))
+	c := group.ConsumerConfig{
+		SessionTimeoutMs: group.Limited{
+			DefaultMs: GroupConsumerSessionTimeoutMs.Get(s),
+			Limits:    group.Limits{MinMs: GroupConsumerMinSessionTimeoutMs.Get(s), MaxMs: GroupConsumerMaxSessionTimeoutMs.Get(s)},
+		},
+		HeartbeatIntervalMs: group.Limited{
+			DefaultMs: GroupConsumerHeartbeatIntervalMs.Get(s),
+			Limits:    group.Limits{MinMs: GroupConsumerMinHeartbeatIntervalMs.Get(s), MaxMs: GroupConsumerMaxHeartbeatIntervalMs.Get(s)},
+		},
+		AssignmentIntervalMs:   group.Limits{MinMs: GroupConsumerMinAssignmentIntervalMs.Get(s), MaxMs: GroupConsumerMaxAssignmentIntervalMs.Get(s)},
+		MaxSize:                int(GroupConsumerMaxSize.Get(s)),
+		Upgrade:                policy == "bidirectional" || policy == "upgrade",
+		Downgrade:              policy == "bidirectional" || policy == "downgrade",
+		RegexRefreshIntervalMs: int(GroupConsumerRegexRefreshIntervalMs.Get(s)),
+	}
+	for _, name := range GroupConsumerAssignors.Get(s) {
+		switch name {
+		case uniformClass:
+			name = assignor.Uniform
+		case rangeClass:
+			name = assignor.Range
+		}
+		c.Assignors = append(c.Assignors, name)
+	}
+	if len(c.Assignors) == 0 {
+		c.Assignors = group.DefaultConfig().Consumer.Assignors
+	}
 	return c
 }
 

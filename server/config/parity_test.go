@@ -9,6 +9,8 @@ import (
 // different are the keys that deliberately differ from Kafka's, and why.
 var different = map[string]string{
 	"group.initial.rebalance.delay.ms":                "nobody waits for more members unless asked to",
+	"group.consumer.assignment.interval.ms":           "nobody waits for more members unless asked to",
+	"consumer.assignment.interval.ms":                 "the broker's key behind it",
 	"node.id":                                         "Kafka has no default",
 	"process.roles":                                   "Kafka has no default",
 	"controller.listener.names":                       "Kafka has no default",

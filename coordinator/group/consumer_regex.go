@@ -1,0 +1,109 @@
+package group
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// regexEveryMs bounds how often the regular expressions of one group are held
+// against all topics because new ones were made.
+const regexEveryMs = 1000
+
+// maxRegexes bounds the compiled expressions that are kept.
+const maxRegexes = 1 << 10
+
+// compileRegex compiles an expression that has to match a whole name. Kafka's
+// expressions are RE2's, as Go's are.
+func compileRegex(expr string) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(expr); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + expr + `)\z`)
+}
+
+// regex is a compiled expression, nil for one that does not compile.
+func (s *step) regex(expr string) (*regexp.Regexp, error) {
+	if re := s.soft.regexes[expr]; re != nil {
+		return re, nil
+	}
+	re, err := compileRegex(expr)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.soft.regexes) >= maxRegexes {
+		clear(s.soft.regexes)
+	}
+	s.soft.regexes[expr] = re
+	return re, nil
+}
+
+// checkRegex refuses an expression that a member subscribes by for the first time
+// and that is none. An empty one means no expression.
+func (c *change) checkRegex(before, now string) *refusal {
+	if now == "" || now == before || c.g.regexUsers(now) > 0 {
+		return nil
+	}
+	if _, err := c.regex(now); err != nil {
+		return refuse(kerr.InvalidRegularExpression, "SubscribedTopicRegex %q: %v.", now, err)
+	}
+	return nil
+}
+
+// dropRegex removes an expression that nobody uses any more.
+func (c *change) dropRegex(expr string) {
+	if expr != "" && c.g.regexes[expr] != nil && c.g.regexUsers(expr) == 0 {
+		c.put(&ConsumerRecord{kind: kindRegex, name: expr})
+	}
+}
+
+// resolveRegexes holds the group's expressions against all topics, when one of
+// them is new, when topics were made, and now and then. In Kafka this goes on
+// beside the heartbeat and the next one sees it; here a member has its topics at
+// once.
+func (c *change) resolveRegexes() {
+	used := c.g.usedRegexes()
+	if len(used) == 0 {
+		return
+	}
+	soft, now, at := c.remembered(c.id), c.nowMs(), c.world.Image.Offset
+	fresh := slices.ContainsFunc(used, func(expr string) bool { return c.g.regexes[expr] == nil })
+	since := now - soft.resolvedAtMs
+	switch {
+	case fresh, soft.resolvedAt < 0, since < 0:
+	case soft.resolvedAt < c.world.TopicsAt && since >= regexEveryMs:
+	case since > int64(c.cfg.Consumer.RegexRefreshIntervalMs):
+	default:
+		return
+	}
+	for _, expr := range used {
+		topics := c.matching(expr)
+		old := c.g.regexes[expr]
+		if old != nil && slices.Equal(old.topics, topics) {
+			continue
+		}
+		c.put(&ConsumerRecord{kind: kindRegex, name: expr, value: &regexValue{topics: topics, version: at, timestampMs: now}})
+		c.bump = c.bump || old != nil || len(topics) > 0
+	}
+	c.later(func() {
+		soft := c.remember(c.id)
+		soft.resolvedAt, soft.resolvedAtMs = at, now
+	})
+}
+
+// matching are the topics that an expression means, in order. One that another
+// coordinator took and this one cannot read means none.
+func (c *change) matching(expr string) []string {
+	re, err := c.regex(expr)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for t := range c.world.Image.Topics() {
+		if re.MatchString(t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
