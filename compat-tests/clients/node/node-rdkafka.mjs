@@ -37,7 +37,7 @@ async function newTopic (what, count = partitions) {
 
 const newProducer = more => new Kafka.Producer({ ...base, dr_cb: true, ...more })
 const newConsumer = (group, more) => new Kafka.KafkaConsumer(
-  { ...base, 'group.id': group, 'enable.auto.commit': false, 'check.crcs': true, 'heartbeat.interval.ms': 200, 'fetch.wait.max.ms': 100, ...more },
+  { ...base, 'group.id': group, 'enable.auto.commit': false, 'check.crcs': true, 'fetch.wait.max.ms': 100, rebalance_cb: true, ...more },
   { 'auto.offset.reset': 'earliest' })
 
 /** Sends messages [topic, partition, value, key, timestamp, headers] and returns when all are acknowledged. */
@@ -91,8 +91,8 @@ async function group (assignor) {
   const topic = await newTopic('group', 4)
   const join = async () => {
     const consumer = newConsumer('g-' + topic, assignor === 'consumer'
-      ? { 'group.protocol': 'consumer', 'heartbeat.interval.ms': undefined }
-      : { 'partition.assignment.strategy': assignor })
+      ? { 'group.protocol': 'consumer' }
+      : { 'partition.assignment.strategy': assignor, 'heartbeat.interval.ms': 200 })
     const member = { values: [], count: 0, held: () => member.count }
     await call(consumer, 'connect', { timeout: 10_000 })
     consumer.setDefaultConsumeTimeout(100)
