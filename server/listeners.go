@@ -10,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/server/api"
 	"github.com/barnabas-mq/barnabas/server/config"
 	"github.com/barnabas-mq/barnabas/server/network"
+	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // reservedFiles are the open files that are not connections: segments have a
@@ -76,8 +77,11 @@ func (n *Node) handlers() *api.Handlers {
 		Partitions: n.replicas, Waits: n.waits, Reads: n.reads,
 		Sessions:      api.NewFetchSessions(n.env.Clock, n.env.newRand(), int(config.MaxIncrementalFetchSessionCacheSlots.Get(snap))),
 		FetchMaxBytes: func() int { return int(config.FetchMaxBytes.Get(n.live.Snapshot())) },
-		ProducerIDs:   api.NewProducerIDs(n.driver, n.id, n.epoch.Load),
+		ProducerIDs:   n.producerIDs,
 		LogDir:        n.store,
+		DirectoryID:   n.directoryID(),
+		Quorum:        n.quorum,
+		Resolves:      network.Resolves,
 		AutoCreate:    func() bool { return config.AutoCreateTopicsEnable.Get(n.live.Snapshot()) },
 		Groups:        n.groups,
 		AddPartitionsRetry: func() api.AddPartitionsRetry {
@@ -87,15 +91,14 @@ func (n *Node) handlers() *api.Handlers {
 				Most:    time.Duration(config.AddPartitionsToTxnRetryBackoffMaxMs.Get(s)) * time.Millisecond,
 			}
 		},
-		OffsetsTopic: func() api.OffsetsTopic {
-			s := n.live.Snapshot()
-			return api.OffsetsTopic{
-				Partitions:        config.OffsetsTopicNumPartitions.Get(s),
-				ReplicationFactor: config.OffsetsTopicReplicationFactor.Get(s),
-				SegmentBytes:      config.OffsetsTopicSegmentBytes.Get(s),
-			}
-		},
+		Transactions: n.transactions, InternalTopic: n.internalTopic,
 	}
+}
+
+// directoryID is the data folder's id.
+func (n *Node) directoryID() (id [16]byte) {
+	id, _ = storage.ParseID(n.ident.DirectoryID) // lifecycle has read it
+	return id
 }
 
 // protocolNumbers are Kafka's numbers of the security protocols.

@@ -14,17 +14,6 @@ import (
 	"github.com/barnabas-mq/barnabas/server/config"
 )
 
-// features are the highest levels that this version serves.
-func features() map[string]int16 {
-	levels := map[string]int16{}
-	for _, f := range api.Features {
-		if f.Max > 0 {
-			levels[f.Name] = f.Max
-		}
-	}
-	return levels
-}
-
 // openMetadata replays the metadata log and begins to decide.
 func (n *Node) openMetadata() error {
 	snap := n.live.Snapshot()
@@ -35,7 +24,8 @@ func (n *Node) openMetadata() error {
 			NumPartitions:         config.NumPartitions.Get(snap),
 			ReplicationFactor:     int16(config.DefaultReplicationFactor.Get(snap)),
 			TopicDeletionDisabled: !config.DeleteTopicEnable.Get(snap),
-			Features:              features(),
+			NodeID:                n.id,
+			Features:              api.Features,
 			Checker:               config.NewChecker(n.static),
 			DescribeTopic:         n.describeTopic,
 		},

@@ -13,9 +13,11 @@ import (
 	"github.com/barnabas-mq/barnabas/cluster/quorum"
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/internal/kv"
 	"github.com/barnabas-mq/barnabas/internal/park"
 	"github.com/barnabas-mq/barnabas/server/admin"
+	"github.com/barnabas-mq/barnabas/server/api"
 	"github.com/barnabas-mq/barnabas/server/config"
 	"github.com/barnabas-mq/barnabas/server/network"
 	"github.com/barnabas-mq/barnabas/storage"
@@ -41,6 +43,8 @@ type Node struct {
 	waits, reads *park.Pool
 	replicas     *replica.Manager
 	groups       *group.Coordinator
+	transactions *txn.Coordinator
+	producerIDs  *api.ProducerIDs
 	net          *network.Server
 	admin        *admin.Server
 

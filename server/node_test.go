@@ -15,9 +15,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/internal/clock"
@@ -124,33 +122,6 @@ func wantValues(t *testing.T, got, want []string) {
 	t.Helper()
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Fatalf("got %q, want %q", got, want)
-	}
-}
-
-// A transactional producer hears at once that there are no transactions, whichever
-// way it takes.
-func TestTransactionsAreRefusedAtOnce(t *testing.T) {
-	n := start(t, vfs.NewMem(), load(t, testDir))
-	produce(t, client(t, n), "orders", "no transaction")
-	cl := client(t, n, kgo.TransactionalID("tx"))
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := cl.BeginTransaction(); err == nil {
-		err = cl.ProduceSync(ctx, &kgo.Record{Topic: "orders", Value: []byte("x")}).FirstErr()
-		if !errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
-			t.Errorf("produce: %v", err)
-		}
-	} else if !errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
-		t.Errorf("begin: %v", err)
-	}
-	find := kmsg.NewPtrFindCoordinatorRequest()
-	find.CoordinatorType, find.CoordinatorKeys = 1, []string{"tx"}
-	resp, err := find.RequestWith(ctx, client(t, n))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := resp.Coordinators[0]; f.ErrorMessage == nil || !strings.Contains(*f.ErrorMessage, "no transactions") {
-		t.Errorf("find: %+v", f)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/internal/park"
 	"github.com/barnabas-mq/barnabas/server/config"
 )
@@ -35,9 +36,11 @@ func (n *Node) openPartitions() error {
 		},
 		Written: func(partition int32) bool { return n.replicas.Written(group.Topic, partition) },
 		KV:      roomyKV{n.db, n.store}, Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.newMemberID,
-		Partitions: n.offsetsPartitions, World: n.world,
+		Partitions: func() int32 { return n.partitionsOf(group.Topic) }, World: n.world,
 	})
+	n.openTransactions()
 	n.onClose("coordinators and waits", func(context.Context) error {
+		n.transactions.Close()
 		n.groups.Close()
 		n.waits.Drain()
 		n.reads.Drain()
@@ -71,14 +74,20 @@ func (n *Node) topicConfig(img *metadata.Image, topic string) replica.TopicConfi
 }
 
 func (n *Node) elected(topic string, partition, leaderEpoch int32) {
-	if topic == group.Topic {
+	switch topic {
+	case group.Topic:
 		n.groups.OnElected(partition, leaderEpoch)
+	case txn.Topic:
+		n.transactions.OnElected(partition, leaderEpoch)
 	}
 }
 
 func (n *Node) resigned(topic string, partition, leaderEpoch int32) {
-	if topic == group.Topic {
+	switch topic {
+	case group.Topic:
 		n.groups.OnResigned(partition, leaderEpoch)
+	case txn.Topic:
+		n.transactions.OnResigned(partition, leaderEpoch)
 	}
 }
 
@@ -86,6 +95,9 @@ func (n *Node) topicsDeleted(topics []*metadata.Topic) {
 	deleted := make([]group.DeletedTopic, len(topics))
 	for i, t := range topics {
 		deleted[i] = group.DeletedTopic{Name: t.Name, ID: t.ID}
+		if t.Name == txn.Topic {
+			n.transactions.OnTopicDeleted()
+		}
 	}
 	n.groups.OnTopicsDeleted(deleted)
 }
@@ -98,10 +110,10 @@ func (n *Node) world() group.World {
 	}
 }
 
-// offsetsPartitions is how many partitions the groups' topic has, 0 while there
-// is none.
-func (n *Node) offsetsPartitions() int32 {
-	t, ok := n.images.Current().Topic(group.Topic)
+// partitionsOf is how many partitions an internal topic has, 0 while there is
+// none.
+func (n *Node) partitionsOf(topic string) int32 {
+	t, ok := n.images.Current().Topic(topic)
 	if !ok {
 		return 0
 	}

@@ -51,12 +51,8 @@ func (m *Machine) registerBroker(img *metadata.Image, req *kmsg.BrokerRegistrati
 		})
 	}
 	d.Records = append(d.Records, rec)
-	for _, name := range sortedKeys(m.cfg.Features) {
-		if level := m.cfg.Features[name]; level > img.Feature(name) {
-			d.Records = append(d.Records, &metadata.FeatureLevelRecord{Name: name, Level: level})
-		}
-	}
-	if old, ok := img.Broker(req.BrokerID); ok && old.IncarnationID != req.IncarnationID {
+	d.Records = append(d.Records, m.firstLevels(img)...)
+	if old, ok := img.Broker(req.BrokerID); !ok || old.IncarnationID != req.IncarnationID {
 		d.Records = append(d.Records, reElect(img, req.BrokerID)...)
 	}
 	d.Finish = func(img *metadata.Image) {

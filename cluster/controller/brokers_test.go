@@ -12,7 +12,7 @@ import (
 
 func TestRegistration(t *testing.T) {
 	cfg := testConfig()
-	cfg.Features = map[string]int16{"metadata.version": 30, "group.version": 1}
+	cfg.Features = []FeatureRange{{"metadata.version", 7, 30}, {"group.version", 0, 1}, {"share.version", 0, 0}}
 	b := newBench(t, cfg)
 	first := b.register(1, 1)
 	broker, ok := b.img.Broker(1)
@@ -42,7 +42,7 @@ func TestRegistration(t *testing.T) {
 // TestFeaturesAreNeverLowered: a level that a newer version finalized stays.
 func TestFeaturesAreNeverLowered(t *testing.T) {
 	cfg := testConfig()
-	cfg.Features = map[string]int16{"metadata.version": 30}
+	cfg.Features = []FeatureRange{{"metadata.version", 7, 30}}
 	b := newBench(t, cfg)
 	b.img = b.img.Apply(&metadata.FeatureLevelRecord{Name: "metadata.version", Level: 31})
 	b.register(1, 1)

@@ -291,7 +291,8 @@ func (d *Driver) room(req kmsg.Request) error {
 	switch req.(type) {
 	case *kmsg.DeleteTopicsRequest, *kmsg.IncrementalAlterConfigsRequest, *kmsg.AlterConfigsRequest: // a shorter retention frees room
 		return d.opts.Room(true)
-	case *kmsg.CreateTopicsRequest, *kmsg.CreatePartitionsRequest, *kmsg.AllocateProducerIDsRequest:
+	case *kmsg.CreateTopicsRequest, *kmsg.CreatePartitionsRequest, *kmsg.AllocateProducerIDsRequest, *kmsg.AlterClientQuotasRequest,
+		*kmsg.AlterUserSCRAMCredentialsRequest, *kmsg.UpdateFeaturesRequest, *kmsg.ElectLeadersRequest, *kmsg.AlterPartitionAssignmentsRequest:
 		return d.opts.Room(false)
 	}
 	return nil

@@ -43,9 +43,11 @@ type Config struct {
 	ReplicationFactor int16
 	// TopicDeletionDisabled is delete.topic.enable=false.
 	TopicDeletionDisabled bool
-	// Features are the levels that this version serves. A broker's
-	// registration raises the finalized levels to them.
-	Features map[string]int16
+	// NodeID is the controller's own, for what it says.
+	NodeID int32
+	// Features are the levels that this version serves. A broker's registration
+	// finalizes the highest of each that nobody has finalized yet.
+	Features []FeatureRange
 	Checker  ConfigChecker
 	// DescribeTopic lists a topic's effective configs sorted by name.
 	DescribeTopic func(overrides map[string]string) []ConfigEntry
@@ -77,9 +79,12 @@ const maxRecordsPerRequest = 2 * maxPartitionsPerRequest
 
 // Handle decides req on the image img. An error refuses the request as a whole.
 func (m *Machine) Handle(img *metadata.Image, req kmsg.Request) (Decision, error) {
-	if req, ok := req.(*kmsg.BrokerRegistrationRequest); ok {
-		// A broker's partitions are as many as they are.
+	// A broker's partitions are as many as they are.
+	switch req := req.(type) {
+	case *kmsg.BrokerRegistrationRequest:
 		return m.registerBroker(img, req), nil
+	case *kmsg.UnregisterBrokerRequest:
+		return m.unregisterBroker(img, req), nil
 	}
 	d, err := m.decide(img, req)
 	if err == nil && len(d.Records) > maxRecordsPerRequest {
@@ -102,6 +107,24 @@ func (m *Machine) decide(img *metadata.Image, req kmsg.Request) (Decision, error
 		return m.alterConfigs(img, req), nil
 	case *kmsg.AllocateProducerIDsRequest:
 		return m.allocateProducerIDs(img, req), nil
+	}
+	return m.decideRare(img, req)
+}
+
+func (m *Machine) decideRare(img *metadata.Image, req kmsg.Request) (Decision, error) {
+	switch req := req.(type) {
+	case *kmsg.AlterClientQuotasRequest:
+		return m.alterClientQuotas(img, req), nil
+	case *kmsg.AlterUserSCRAMCredentialsRequest:
+		return m.alterScram(img, req), nil
+	case *kmsg.UpdateFeaturesRequest:
+		return m.updateFeatures(img, req), nil
+	case *kmsg.ElectLeadersRequest:
+		return m.electLeaders(img, req), nil
+	case *kmsg.AlterPartitionAssignmentsRequest:
+		return m.alterAssignments(img, req), nil
+	case *kmsg.ListPartitionReassignmentsRequest:
+		return m.listReassignments(img, req), nil
 	}
 	return Decision{}, protocol.Errorf(kerr.InvalidRequest, "the controller does not decide %s", kmsg.NameForKey(req.Key()))
 }

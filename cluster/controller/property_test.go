@@ -57,7 +57,7 @@ func TestProperties(t *testing.T) {
 func randomRequest(rt *rapid.T, img *metadata.Image) kmsg.Request {
 	name := func() string { return fmt.Sprintf("t%d", rapid.IntRange(0, 5).Draw(rt, "topic")) }
 	broker := func() int32 { return rapid.Int32Range(0, 3).Draw(rt, "broker") }
-	switch rapid.IntRange(0, 7).Draw(rt, "kind") {
+	switch rapid.IntRange(0, 12).Draw(rt, "kind") {
 	case 0, 1:
 		partitions, factor := rapid.Int32Range(-1, 4).Draw(rt, "partitions"), rapid.Int16Range(-1, 3).Draw(rt, "factor")
 		return createTopics(with(topic(name(), partitions, factor), "retention.ms="+fmt.Sprint(partitions)), topic(name(), 2, 1))
@@ -80,6 +80,22 @@ func randomRequest(rt *rapid.T, img *metadata.Image) kmsg.Request {
 			req.BrokerID, req.BrokerEpoch = b.ID, b.Epoch
 		}
 		return req
+	case 7:
+		return electing(rapid.Int8Range(0, 1).Draw(rt, "election"), name(), rapid.Int32Range(0, 2).Draw(rt, "partition"))
+	case 8:
+		var replicas []int32
+		for range rapid.IntRange(0, 3).Draw(rt, "replicas") {
+			replicas = append(replicas, broker())
+		}
+		return assigning(name(), rapid.Int32Range(0, 2).Draw(rt, "partition"), replicas)
+	case 9:
+		req := kmsg.NewPtrUnregisterBrokerRequest()
+		req.BrokerID = broker()
+		return req
+	case 10:
+		return quotas(entry("user=u client-id="+name(), rapid.SampledFrom([]string{"producer_byte_rate=5", "producer_byte_rate=6", "producer_byte_rate"}).Draw(rt, "quota")))
+	case 11:
+		return scram(rapid.SampledFrom([]string{"set " + name() + " 1 4096 pw", "delete " + name() + " 1"}).Draw(rt, "credential"))
 	default:
 		return registration(broker(), rapid.Byte().Draw(rt, "start"))
 	}

@@ -62,6 +62,8 @@ type edit struct {
 	unified shardEdit[string, []string]
 	removed shardEdit[TopicID, RemovedTopic]
 	configs shardEdit[ConfigResource, map[string]string]
+	quotas  shardEdit[QuotaEntity, map[string]float64]
+	scram   shardEdit[ScramKey, *ScramCredential]
 
 	ownedConfigs map[ConfigResource]map[string]string
 	brokers      map[int32]bool
@@ -78,6 +80,8 @@ func newEdit(img *Image, offset int64) *edit {
 		unified:      shardEdit[string, []string]{now: img.unified},
 		removed:      shardEdit[TopicID, RemovedTopic]{now: img.removed},
 		configs:      shardEdit[ConfigResource, map[string]string]{now: img.configs},
+		quotas:       shardEdit[QuotaEntity, map[string]float64]{now: img.quotas},
+		scram:        shardEdit[ScramKey, *ScramCredential]{now: img.scram},
 		ownedConfigs: map[ConfigResource]map[string]string{},
 		brokers:      map[int32]bool{},
 	}
@@ -123,6 +127,10 @@ func (e *edit) apply(rec Record) error {
 		e.out.nextProducerID = rec.Next
 	case *FeatureLevelRecord:
 		e.setFeature(rec)
+	case *ClientQuotaRecord:
+		e.setQuota(rec)
+	case *ScramCredentialRecord:
+		e.setScram(rec)
 	case *NoOpRecord:
 	default:
 		return fmt.Errorf("record type %T is not known", rec)
@@ -330,17 +338,14 @@ func (e *edit) setFeature(rec *FeatureLevelRecord) {
 		maps.Copy(all, e.out.features)
 		e.out.features = all
 	}
-	if rec.Level == 0 {
-		delete(e.out.features, rec.Name)
-	} else {
-		e.out.features[rec.Name] = rec.Level
-	}
+	e.out.features[rec.Name] = rec.Level
 }
 
 func (e *edit) finish() (*Image, *Delta) {
 	img := e.out
 	img.topicsByName, img.topicsByID = e.byName.now, e.byID.now
 	img.unified, img.removed, img.configs = e.unified.now, e.removed.now, e.configs.now
+	img.quotas, img.scram = e.quotas.now, e.scram.now
 
 	d := &Delta{Features: e.features, Brokers: slices.Sorted(maps.Keys(e.brokers))}
 	for id, old := range e.touched {

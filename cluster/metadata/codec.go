@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // ErrNewer says that the bytes were written by a newer version of Barnabas.
@@ -46,6 +47,10 @@ func (w *writer) optStr(v *string) {
 	if v != nil {
 		w.str(*v)
 	}
+}
+
+func (w *writer) float(v float64) {
+	w.buf = binary.BigEndian.AppendUint64(w.buf, math.Float64bits(v))
 }
 
 // ids writes a list of node ids; nil and empty differ.
@@ -110,6 +115,29 @@ func (r *reader) int16() int16 {
 		return 0
 	}
 	return int16(v)
+}
+
+func (r *reader) int8(what string) int8 {
+	v := r.int()
+	if int64(int8(v)) != v {
+		r.fail(what + " out of range")
+		return 0
+	}
+	return int8(v)
+}
+
+func (r *reader) float() float64 {
+	if len(r.buf) < 8 {
+		r.fail("bad float")
+		return 0
+	}
+	v := math.Float64frombits(binary.BigEndian.Uint64(r.buf))
+	if math.IsNaN(v) {
+		r.fail("not a number")
+		return 0
+	}
+	r.buf = r.buf[8:]
+	return v
 }
 
 func (r *reader) bool() bool {
@@ -244,7 +272,7 @@ func EncodeBatch(term uint64, records []Record) []byte {
 
 // DecodeBatch is the reverse of EncodeBatch.
 func DecodeBatch(data []byte) (term uint64, records []Record, err error) {
-	r, err := formatReader(data, batchFormat)
+	_, r, err := formatReader(data, batchFormat)
 	if err != nil {
 		return 0, nil, fmt.Errorf("metadata batch: %w", err)
 	}
@@ -267,12 +295,13 @@ func DecodeBatch(data []byte) (term uint64, records []Record, err error) {
 	return term, records, nil
 }
 
-func formatReader(data []byte, format byte) (*reader, error) {
+// formatReader reads the format byte, which is at most newest, and what follows it.
+func formatReader(data []byte, newest byte) (format byte, r *reader, err error) {
 	if len(data) == 0 {
-		return nil, fmt.Errorf("%w: empty", errCorrupt)
+		return 0, nil, fmt.Errorf("%w: empty", errCorrupt)
 	}
-	if data[0] > format {
-		return nil, fmt.Errorf("format %d: %w", data[0], ErrNewer)
+	if data[0] > newest {
+		return 0, nil, fmt.Errorf("format %d: %w", data[0], ErrNewer)
 	}
-	return &reader{buf: data[1:]}, nil
+	return data[0], &reader{buf: data[1:]}, nil
 }

@@ -32,6 +32,12 @@ func everyRecord() []Record {
 		&ProducerIDsRecord{BrokerID: 1, BrokerEpoch: 5, Next: 1 << 60},
 		&FeatureLevelRecord{Name: "metadata.version", Level: -2},
 		&NoOpRecord{},
+		&ClientQuotaRecord{Entity: QuotaEntity{User: QuotaName{Given: true, Name: "u"}, ClientID: QuotaName{Given: true, Default: true}}, Key: "k", Value: new(0.5)},
+		&ClientQuotaRecord{Entity: QuotaEntity{IP: QuotaName{Given: true, Name: "::1"}}, Key: "k"},
+		&ScramCredentialRecord{User: "u", Mechanism: ScramSHA512, Credential: &ScramCredential{
+			Salt: []byte{1}, StoredKey: []byte{2, 3}, ServerKey: []byte{4}, Iterations: 4096,
+		}},
+		&ScramCredentialRecord{User: "u", Mechanism: -1},
 	}
 }
 

@@ -125,11 +125,7 @@ func (rec *ConfigRecord) decode(r *reader, _ uint64) {
 }
 
 func (r *reader) resource() ConfigResource {
-	kind := r.int()
-	if int64(int8(kind)) != kind {
-		r.fail("resource type out of range")
-	}
-	return ConfigResource{Type: int8(kind), Name: r.str()}
+	return ConfigResource{Type: r.int8("resource type"), Name: r.str()}
 }
 
 func (rec *ProducerIDsRecord) encode(w *writer) {
@@ -152,6 +148,79 @@ func (rec *FeatureLevelRecord) encode(w *writer) {
 func (rec *FeatureLevelRecord) decode(r *reader, _ uint64) {
 	rec.Name = r.str()
 	rec.Level = r.int16()
+}
+
+// The three states of a part of a quota entity.
+const (
+	partMissing = iota
+	partDefault
+	partNamed
+)
+
+func (w *writer) quotaName(n QuotaName) {
+	switch {
+	case !n.Given:
+		w.uint(partMissing)
+	case n.Default:
+		w.uint(partDefault)
+	default:
+		w.uint(partNamed)
+		w.str(n.Name)
+	}
+}
+
+func (r *reader) quotaName() QuotaName {
+	switch r.uint() {
+	case partMissing:
+	case partDefault:
+		return QuotaName{Given: true, Default: true}
+	case partNamed:
+		return QuotaName{Given: true, Name: r.str()}
+	default:
+		r.fail("bad part of a quota entity")
+	}
+	return QuotaName{}
+}
+
+func (rec *ClientQuotaRecord) encode(w *writer) {
+	w.quotaName(rec.Entity.User)
+	w.quotaName(rec.Entity.ClientID)
+	w.quotaName(rec.Entity.IP)
+	w.str(rec.Key)
+	w.bool(rec.Value != nil)
+	if rec.Value != nil {
+		w.float(*rec.Value)
+	}
+}
+
+func (rec *ClientQuotaRecord) decode(r *reader, _ uint64) {
+	rec.Entity = QuotaEntity{User: r.quotaName(), ClientID: r.quotaName(), IP: r.quotaName()}
+	rec.Key = r.str()
+	if r.bool() {
+		rec.Value = new(r.float())
+	}
+}
+
+func (rec *ScramCredentialRecord) encode(w *writer) {
+	w.str(rec.User)
+	w.int(int64(rec.Mechanism))
+	w.bool(rec.Credential != nil)
+	if c := rec.Credential; c != nil {
+		w.str(string(c.Salt))
+		w.str(string(c.StoredKey))
+		w.str(string(c.ServerKey))
+		w.int(int64(c.Iterations))
+	}
+}
+
+func (rec *ScramCredentialRecord) decode(r *reader, _ uint64) {
+	rec.User = r.str()
+	rec.Mechanism = r.int8("mechanism")
+	if r.bool() {
+		rec.Credential = &ScramCredential{
+			Salt: []byte(r.str()), StoredKey: []byte(r.str()), ServerKey: []byte(r.str()), Iterations: r.int32(),
+		}
+	}
 }
 
 func (*NoOpRecord) encode(*writer)         {}

@@ -43,6 +43,8 @@ type Image struct {
 	unified  shards[string, []string]
 	removed  shards[TopicID, RemovedTopic]
 	configs  shards[ConfigResource, map[string]string]
+	quotas   shards[QuotaEntity, map[string]float64]
+	scram    shards[ScramKey, *ScramCredential]
 	features map[string]int16
 	// nextProducerID is the first id that no block has handed out.
 	nextProducerID int64
@@ -150,6 +152,7 @@ func (img *Image) copy() *Image {
 		Offset: img.Offset, ClusterID: img.ClusterID, ControllerID: img.ControllerID,
 		brokers: img.brokers, topicsByName: img.topicsByName, topicsByID: img.topicsByID,
 		unified: img.unified, removed: img.removed, configs: img.configs, features: img.features,
+		quotas: img.quotas, scram: img.scram,
 		nextProducerID: img.nextProducerID, partitionCount: img.partitionCount,
 	}
 }
@@ -283,7 +286,8 @@ func compareResources(a, b ConfigResource) int {
 	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 }
 
-// Features are the finalized feature levels by name; the caller owns the map.
+// Features are the finalized feature levels by name, with 0 for a feature that was
+// switched off; the caller owns the map.
 func (img *Image) Features() map[string]int16 { return maps.Clone(img.features) }
 
 // Feature is one finalized feature level, 0 when it is not set.

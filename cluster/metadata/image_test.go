@@ -29,7 +29,12 @@ func sample() *Image {
 		&ConfigRecord{Resource: TopicResource("gone"), Name: "k", Value: new("v")},
 		&ConfigRecord{Resource: BrokerResource(1), Name: "k", Value: new("w")},
 		&FeatureLevelRecord{Name: "metadata.version", Level: 7},
+		&FeatureLevelRecord{Name: "group.version", Level: 0},
 		&ProducerIDsRecord{BrokerID: 1, Next: 1000},
+		&ClientQuotaRecord{Entity: quotaOf("u", ""), Key: "a", Value: new(1.5)},
+		&ClientQuotaRecord{Entity: quotaOf("u", ""), Key: "b", Value: new(2.0)},
+		&ClientQuotaRecord{Entity: quotaOf("", "c"), Key: "a", Value: new(3.0)},
+		&ScramCredentialRecord{User: "u", Mechanism: ScramSHA256, Credential: &ScramCredential{Salt: []byte("s"), StoredKey: []byte("k"), Iterations: 4096}},
 	).Apply(
 		&RemoveTopicRecord{ID: id(2)},
 		&PartitionChangeRecord{TopicID: id(1), Index: 1, Leader: new(int32(1))},
@@ -66,6 +71,9 @@ func TestImageAccessors(t *testing.T) {
 	}
 	if img.TopicConfig("gone") != nil {
 		t.Fatal("a deleted topic keeps its configs")
+	}
+	if level, off := img.Features()["group.version"]; level != 0 || !off {
+		t.Fatal("a feature that was switched off is forgotten")
 	}
 	want := []ConfigResource{TopicResource("a.b"), BrokerResource(1)}
 	if got := img.ConfigResources(); !slices.Equal(got, want) {
@@ -184,11 +192,67 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			t.Fatalf("a snapshot cut at %d is taken", i)
 		}
 	}
+	if len(got.ClientQuotas()) != 2 || got.ClientQuota(quotaOf("u", ""))["b"] != 2 || len(got.ScramCredentials()) != 1 {
+		t.Fatalf("quotas %v, credentials %v", got.ClientQuotas(), got.ScramCredentials())
+	}
 	body := data[:len(data)-crcBytes]
 	for i := range body {
 		if _, err := Decode(withCRC(body[:i])); err == nil {
 			t.Fatalf("a snapshot cut at %d is taken with a right checksum", i)
 		}
+	}
+}
+
+// TestOldSnapshot: format 0 ends before the quotas.
+func TestOldSnapshot(t *testing.T) {
+	img := New("c").Apply(&RegisterBrokerRecord{BrokerID: 1}, &FeatureLevelRecord{Name: "f", Level: 2})
+	body := img.Encode()
+	body = body[:len(body)-crcBytes-2]
+	body[0] = 0
+	got, err := Decode(withCRC(body))
+	if err != nil || got.Hash() != img.Hash() {
+		t.Fatalf("%+v, %v", got, err)
+	}
+}
+
+// quotaOf is an entity of a user and a client id, "" for none and "*" for the
+// default.
+func quotaOf(user, client string) QuotaEntity {
+	name := func(s string) QuotaName {
+		return QuotaName{Given: s != "", Default: s == "*", Name: strings.TrimPrefix(s, "*")}
+	}
+	return QuotaEntity{User: name(user), ClientID: name(client)}
+}
+
+func TestQuotasAndCredentials(t *testing.T) {
+	quota := func(user, client, key string, value *float64) Record {
+		return &ClientQuotaRecord{Entity: quotaOf(user, client), Key: key, Value: value}
+	}
+	credential := &ScramCredential{Salt: []byte("s"), Iterations: 4096}
+	before := New("c").Apply(
+		quota("u", "c", "a", new(1.0)), quota("u", "", "a", new(2.0)), quota("*", "", "a", new(3.0)), quota("", "c", "a", new(4.0)),
+		&ScramCredentialRecord{User: "z", Mechanism: ScramSHA512, Credential: credential},
+		&ScramCredentialRecord{User: "z", Mechanism: ScramSHA256, Credential: credential},
+		&ScramCredentialRecord{User: "b", Mechanism: ScramSHA512, Credential: credential},
+	)
+	after := before.Apply(
+		quota("u", "c", "b", new(5.0)), quota("u", "", "a", nil), quota("u", "", "never", nil),
+		&ScramCredentialRecord{User: "z", Mechanism: ScramSHA256},
+	)
+	show := func(img *Image) string {
+		return fmt.Sprint(img.ClientQuotas(), img.ScramCredentials())
+	}
+	none, all := "{false false }", "{true true }"
+	u, c := "{true false u}", "{true false c}"
+	if got, want := show(before), "["+
+		"{{"+none+" "+c+" "+none+"} map[a:4]} {{"+all+" "+none+" "+none+"} map[a:3]} {{"+u+" "+none+" "+none+"} map[a:2]} {{"+u+" "+c+" "+none+"} map[a:1]}"+
+		"] [{b 2} {z 1} {z 2}]"; got != want {
+		t.Errorf("before\n%s\nwant\n%s", got, want)
+	}
+	if got, want := show(after), "["+
+		"{{"+none+" "+c+" "+none+"} map[a:4]} {{"+all+" "+none+" "+none+"} map[a:3]} {{"+u+" "+c+" "+none+"} map[a:1 b:5]}"+
+		"] [{b 2} {z 2}]"; got != want {
+		t.Errorf("after\n%s\nwant\n%s", got, want)
 	}
 }
 

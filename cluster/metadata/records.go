@@ -26,6 +26,8 @@ const (
 	kindProducerIDs
 	kindFeatureLevel
 	kindNoOp
+	kindClientQuota
+	kindScramCredential
 )
 
 // RegisterBrokerRecord adds a broker or replaces its registration. Its epoch is
@@ -94,10 +96,27 @@ type ProducerIDsRecord struct {
 	Next        int64
 }
 
-// FeatureLevelRecord finalizes a feature; level 0 removes it.
+// FeatureLevelRecord finalizes a feature. Level 0 switches it off, which is not the
+// same as no record: a feature that was never finalized is, by the next broker
+// that registers.
 type FeatureLevelRecord struct {
 	Name  string
 	Level int16
+}
+
+// ClientQuotaRecord sets one quota of an entity, or removes it with a nil Value.
+type ClientQuotaRecord struct {
+	Entity QuotaEntity
+	Key    string
+	Value  *float64
+}
+
+// ScramCredentialRecord sets a user's credential of one mechanism, or removes it
+// when Credential is nil.
+type ScramCredentialRecord struct {
+	User       string
+	Mechanism  int8
+	Credential *ScramCredential
 }
 
 // NoOpRecord changes nothing.
@@ -128,6 +147,10 @@ func newRecord(kind recordKind) (rec Record, version uint64) {
 		return &FeatureLevelRecord{}, 0
 	case kindNoOp:
 		return &NoOpRecord{}, 0
+	case kindClientQuota:
+		return &ClientQuotaRecord{}, 0
+	case kindScramCredential:
+		return &ScramCredentialRecord{}, 0
 	}
 	return nil, 0
 }
@@ -143,3 +166,5 @@ func (*ConfigRecord) kind() recordKind           { return kindConfig }
 func (*ProducerIDsRecord) kind() recordKind      { return kindProducerIDs }
 func (*FeatureLevelRecord) kind() recordKind     { return kindFeatureLevel }
 func (*NoOpRecord) kind() recordKind             { return kindNoOp }
+func (*ClientQuotaRecord) kind() recordKind      { return kindClientQuota }
+func (*ScramCredentialRecord) kind() recordKind  { return kindScramCredential }

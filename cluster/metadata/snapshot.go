@@ -11,8 +11,11 @@ import (
 )
 
 const (
-	snapshotFormat = 0
-	crcBytes       = 4
+	snapshotFormat = 1
+	// firstWithQuotas is the format from which on quotas and SCRAM credentials
+	// stand at the end.
+	firstWithQuotas = 1
+	crcBytes        = 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -34,6 +37,8 @@ func (img *Image) Encode() []byte {
 		w.int(int64(img.features[name]))
 	}
 	img.encodeRemoved(&w)
+	img.encodeQuotas(&w)
+	img.encodeScram(&w)
 	return binary.BigEndian.AppendUint32(w.buf, crc32.Checksum(w.buf, castagnoli))
 }
 
@@ -95,6 +100,29 @@ func (img *Image) encodeRemoved(w *writer) {
 	}
 }
 
+func (img *Image) encodeQuotas(w *writer) {
+	quotas := img.ClientQuotas()
+	records := 0
+	for _, q := range quotas {
+		records += len(q.Values)
+	}
+	w.uint(uint64(records))
+	for _, q := range quotas {
+		for _, key := range slices.Sorted(maps.Keys(q.Values)) {
+			appendRecord(w, &ClientQuotaRecord{Entity: q.Entity, Key: key, Value: new(q.Values[key])})
+		}
+	}
+}
+
+func (img *Image) encodeScram(w *writer) {
+	keys := img.ScramCredentials()
+	w.uint(uint64(len(keys)))
+	for _, key := range keys {
+		credential, _ := img.ScramCredential(key.User, key.Mechanism)
+		appendRecord(w, &ScramCredentialRecord{User: key.User, Mechanism: key.Mechanism, Credential: credential})
+	}
+}
+
 // Decode is the reverse of Encode. Bytes that were cut, changed or written by a
 // newer version are an error.
 func Decode(data []byte) (*Image, error) {
@@ -105,11 +133,11 @@ func Decode(data []byte) (*Image, error) {
 	if crc32.Checksum(body, castagnoli) != sum {
 		return nil, fmt.Errorf("metadata snapshot: %w: checksum differs", errCorrupt)
 	}
-	r, err := formatReader(body, snapshotFormat)
+	format, r, err := formatReader(body, snapshotFormat)
 	if err != nil {
 		return nil, fmt.Errorf("metadata snapshot: %w", err)
 	}
-	img, err := decodeImage(r)
+	img, err := decodeImage(r, format)
 	if err == nil && len(r.buf) > 0 {
 		r.fail("bytes after the snapshot")
 	}
@@ -122,7 +150,7 @@ func Decode(data []byte) (*Image, error) {
 	return img, nil
 }
 
-func decodeImage(r *reader) (*Image, error) {
+func decodeImage(r *reader, format byte) (*Image, error) {
 	offset := r.int()
 	e := newEdit(New(r.str()), offset)
 	e.out.nextProducerID = r.int()
@@ -145,11 +173,37 @@ func decodeImage(r *reader) (*Image, error) {
 		t := RemovedTopic{Name: r.str(), ID: r.id(), Offset: r.int(), Holders: r.ids()}
 		e.removed.set(t.ID, t)
 	}
+	if format >= firstWithQuotas {
+		decodeQuotas(r, e)
+		decodeScram(r, e)
+	}
 	if r.err != nil {
 		return nil, r.err
 	}
 	img, _ := e.finish()
 	return img, nil
+}
+
+func decodeQuotas(r *reader, e *edit) {
+	for range r.count(minRecordBytes) {
+		rec, ok := readRecord(r).(*ClientQuotaRecord)
+		if !ok {
+			r.fail("no quota where one should be")
+			return
+		}
+		e.setQuota(rec)
+	}
+}
+
+func decodeScram(r *reader, e *edit) {
+	for range r.count(minRecordBytes) {
+		rec, ok := readRecord(r).(*ScramCredentialRecord)
+		if !ok {
+			r.fail("no SCRAM credential where one should be")
+			return
+		}
+		e.setScram(rec)
+	}
 }
 
 func decodeBrokers(r *reader, e *edit) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -48,6 +49,8 @@ type Node struct {
 	stopOnce  sync.Once
 	done      chan struct{}
 	err       error
+
+	status atomic.Pointer[Status]
 }
 
 var _ Log = (*Node)(nil)
@@ -247,8 +250,20 @@ func (n *Node) work() error {
 		}
 		n.raft.Advance(rd)
 	}
+	n.tellStatus()
 	return n.snapshotIfDue()
 }
+
+func (n *Node) tellStatus() {
+	s := n.raft.BasicStatus()
+	n.status.Store(&Status{
+		Leads: s.RaftState == raft.StateLeader, Term: s.GetTerm(), Committed: s.GetCommit(), Last: n.store.last,
+	})
+}
+
+// Status is what the log came to with the last decision. It may be called from any
+// goroutine.
+func (n *Node) Status() Status { return *n.status.Load() }
 
 // number gives the proposals the indexes that the log chose: it keeps their
 // order, and only this node's own term has their data.

@@ -34,6 +34,15 @@ type Log interface {
 	Propose(term uint64, data []byte) (index uint64, err error)
 }
 
+// Status describes the log.
+type Status struct {
+	// Leads says that this node leads in Term.
+	Leads bool
+	Term  uint64
+	// Committed and Last are indexes of entries.
+	Committed, Last uint64
+}
+
 var (
 	// ErrNotLeader says that the node does not lead the given term.
 	ErrNotLeader = errors.New("not the leader of this term")

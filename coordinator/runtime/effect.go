@@ -17,11 +17,3 @@ func (in *instance[E, R, A]) replied(j job[E, A]) {
 	}
 	in.handle(e)
 }
-
-// hasRecords tells whether the log of a partition without a checkpoint has
-// anything in it. Where that cannot be told the load has to.
-func (s *shard[E, R, A]) hasRecords() bool {
-	defer s.rt.takeLoad()()
-	log, err := s.rt.o.Open(s.partition)
-	return err != nil || log.LogEndOffset() > log.LogStartOffset()
-}

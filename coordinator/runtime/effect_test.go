@@ -54,28 +54,15 @@ func TestReplyWaitsForTheLog(t *testing.T) {
 // With LoadUsed a partition that has records is loaded at once, also where its
 // checkpoint is lost or was never stored; an empty one stays cold.
 func TestLoadUsed(t *testing.T) {
-	f := filled(t)
-	f.restart()
-	f.kv.m = map[string][]byte{}
-	f.rt.o.LoadUsed = true
-	f.rt.Elected(0, 2)
-	if f.replayed == 0 {
-		t.Error("a partition with records was not loaded")
-	}
-	f = newFixture(t)
-	f.rt.o.LoadUsed = true
-	f.rt.Elected(0, 1)
-	if f.rt.shards[0].shard.state != cold {
-		t.Error("an empty partition was loaded")
-	}
-	f = newFixture(t)
-	f.rt.o.LoadUsed = true
-	f.openErr = errAppend
-	f.rt.Elected(0, 1)
-	f.openErr = nil
-	f.clock.Advance(reloadMax)
-	f.want(f.get("a"), "[0]")
-	if f.opened < 3 {
-		t.Error("a partition that could not be looked at was not tried again")
+	for _, written := range []bool{true, false} {
+		f := filled(t)
+		f.restart()
+		f.kv.m = map[string][]byte{}
+		f.opened = 0
+		f.rt.o.LoadUsed, f.rt.o.Written = true, func(int32) bool { return written }
+		f.rt.Elected(0, 2)
+		if loaded := f.opened > 0; loaded != written {
+			t.Errorf("written %v, loaded %v", written, loaded)
+		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 
 // look loads a cold shard that was in use.
 func (s *shard[E, R, A]) look() {
-	if s.hasCheckpoint() || s.rt.o.LoadUsed && s.hasRecords() {
+	if s.hasCheckpoint() || s.rt.o.LoadUsed && s.rt.o.Written(s.partition) {
 		s.mu.Lock()
 		s.openLocked()
 		s.mu.Unlock()

@@ -6,30 +6,31 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/controller"
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
 // MetadataVersionFeature is the feature whose level says which metadata records
 // a cluster may write.
-const MetadataVersionFeature = "metadata.version"
+const MetadataVersionFeature = controller.MetadataVersion
 
-// Feature is a range of levels that this broker supports (KIP-584).
-type Feature struct {
-	Name     string
-	Min, Max int16
-}
+// TransactionVersionFeature is the feature whose level says how transactions end:
+// from 2 on each end raises the producer's epoch (KIP-890).
+const TransactionVersionFeature = "transaction.version"
 
-// Features are the supported levels. metadata.version is Kafka's range from 3.3
-// to 4.4; the others are at 0 until the APIs behind their first level are
-// served, because a client that sees a level uses it.
-var Features = []Feature{
-	{MetadataVersionFeature, 7, 33},
-	{"eligible.leader.replicas.version", 0, 0},
-	{GroupVersionFeature, 0, 1},
-	{"share.version", 0, 0},
-	{"streams.version", 0, 0},
-	{"transaction.version", 0, 0},
+// Features are the supported levels: the one place that says them.
+// metadata.version is Kafka's range from 3.3 to 4.4; the others are at 0 until the
+// APIs behind their first level are served, because a client that sees a level
+// uses it. kraft.version 0 is a quorum whose voters do not change.
+var Features = []controller.FeatureRange{
+	{Name: MetadataVersionFeature, Min: 7, Max: 33},
+	{Name: "eligible.leader.replicas.version"},
+	{Name: GroupVersionFeature, Max: 1},
+	{Name: "kraft.version"},
+	{Name: "share.version"},
+	{Name: "streams.version"},
+	{Name: TransactionVersionFeature},
 }
 
 // softwareName is what KIP-511 allows a client to call itself and its version.

@@ -15,11 +15,11 @@ const autoCreateTimeoutMs = 30_000
 // createMissing asks the controller for topics with the defaults of the broker
 // and calls done once it has decided, on any goroutine. Whether a topic exists
 // then is for the image to say: another client may have created it just now.
-// The groups' topic is made with its own settings.
+// The coordinators' topics are made with their own settings.
 func (h *Handlers) createMissing(names []string, done func()) {
-	if i := slices.Index(names, protocol.ConsumerOffsetsTopic); i >= 0 {
+	if i := slices.IndexFunc(names, protocol.IsInternalTopic); i >= 0 {
 		rest := slices.Delete(slices.Clone(names), i, i+1)
-		h.ensureOffsetsTopic(func(error) { h.createMissing(rest, done) })
+		h.ensureTopic(names[i], func(error) { h.createMissing(rest, done) })
 		return
 	}
 	if len(names) == 0 {
@@ -47,7 +47,7 @@ func (h *Handlers) createMissing(names []string, done func()) {
 func creatable(names []string) []string {
 	var out []string
 	for _, name := range names {
-		if protocol.CheckTopicName(name) == nil && name != protocol.TransactionStateTopic && name != protocol.ShareGroupStateTopic {
+		if protocol.CheckTopicName(name) == nil && name != protocol.ShareGroupStateTopic {
 			out = append(out, name)
 		}
 	}

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -10,19 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
-
-// OffsetsTopic is how the internal topic of the groups is made.
-type OffsetsTopic struct {
-	// Partitions is offsets.topic.num.partitions.
-	Partitions int32
-	// ReplicationFactor is offsets.topic.replication.factor; fewer live brokers
-	// lower it.
-	ReplicationFactor int16
-	// SegmentBytes is offsets.topic.segment.bytes.
-	SegmentBytes int32
-}
 
 // The kinds of coordinators that a client can ask for, and the version from
 // which it can ask for several at once.
@@ -71,33 +59,39 @@ func (h *Handlers) findOne(c *Call, kind int8, key string, done func(kmsg.FindCo
 	}
 	switch kind {
 	case coordinatorGroup:
-		h.ensureOffsetsTopic(func(err error) {
+		h.ensureTopic(group.Topic, func(err error) {
 			if err != nil {
 				fail(err)
 				return
 			}
-			h.groupCoordinator(c, key, done, fail)
+			h.leadingCoordinator(c, group.Topic, key, h.Groups.WhenServing, done, fail)
 		})
 	case coordinatorTransaction:
-		fail(h.refuseTransactions(c, key))
+		h.ensureTopic(txn.Topic, func(err error) {
+			if err != nil {
+				fail(err)
+				return
+			}
+			h.leadingCoordinator(c, txn.Topic, key, h.Transactions.WhenServing, done, fail)
+		})
 	default:
 		fail(protocol.Errorf(kerr.InvalidRequest, "coordinator type %d is not known", kind))
 	}
 }
 
-// groupCoordinator answers with the broker that leads the group's partition; when
-// that is this one, not before it serves the group.
-func (h *Handlers) groupCoordinator(c *Call, key string, done func(kmsg.FindCoordinatorResponseCoordinator), fail func(error)) {
+// leadingCoordinator answers with the broker that leads the key's partition of an
+// internal topic; when that is this one, not before it serves the key.
+func (h *Handlers) leadingCoordinator(c *Call, topic, key string, whenServing func(string, func(error)), done func(kmsg.FindCoordinatorResponseCoordinator), fail func(error)) {
 	img := h.Image()
-	t, ok := img.Topic(group.Topic)
+	t, ok := img.Topic(topic)
 	if !ok {
-		fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "topic %s does not exist", group.Topic))
+		fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "topic %s does not exist", topic))
 		return
 	}
 	leader := t.Partitions[group.PartitionFor(key, int32(len(t.Partitions)))].Leader
 	b, ok := img.Broker(leader)
 	if !ok {
-		fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "the partition of group %q has no leader", key))
+		fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "the partition of %q in %s has no leader", key, topic))
 		return
 	}
 	host, port, ok := h.endpoint(c, b)
@@ -114,101 +108,15 @@ func (h *Handlers) groupCoordinator(c *Call, key string, done func(kmsg.FindCoor
 	}
 	var once sync.Once
 	timer := h.Clock.AfterFunc(servingWait, func() { once.Do(func() { done(r) }) })
-	h.Groups.WhenServing(key, func(err error) {
+	whenServing(key, func(err error) {
 		timer.Stop()
 		once.Do(func() {
 			if err != nil {
 				// The metadata is about to change: this broker was named a moment ago.
-				fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "the coordinator of group %q: %w", key, err))
+				fail(protocol.Errorf(kerr.CoordinatorNotAvailable, "the coordinator of %q: %w", key, err))
 				return
 			}
 			done(r)
 		})
-	})
-}
-
-// ensureOffsetsTopic calls done once the internal topic exists, which it makes
-// when it does not.
-func (h *Handlers) ensureOffsetsTopic(done func(error)) {
-	img := h.Image()
-	if _, ok := img.Topic(group.Topic); ok {
-		done(nil)
-		return
-	}
-	live := 0
-	for _, b := range img.Brokers() {
-		if !b.Fenced {
-			live++
-		}
-	}
-	o := h.OffsetsTopic()
-	h.offsetsTopic.make(done, func(made func(error)) {
-		if _, ok := h.Image().Topic(group.Topic); ok {
-			made(nil) // meanwhile
-			return
-		}
-		t := kmsg.NewCreateTopicsRequestTopic()
-		t.Topic, t.NumPartitions = group.Topic, o.Partitions
-		t.ReplicationFactor = int16(max(min(int(o.ReplicationFactor), live), 1))
-		t.Configs = []kmsg.CreateTopicsRequestTopicConfig{
-			topicConfig("cleanup.policy", "compact"),
-			topicConfig("compression.type", "producer"),
-			topicConfig("segment.bytes", strconv.Itoa(int(o.SegmentBytes))),
-		}
-		req := kmsg.NewPtrCreateTopicsRequest()
-		req.Version = req.MaxVersion()
-		req.Topics = []kmsg.CreateTopicsRequestTopic{t}
-		h.Controller.Handle(req, func(resp kmsg.Response, err error) { made(created(resp, err)) })
-	})
-}
-
-func topicConfig(name, value string) kmsg.CreateTopicsRequestTopicConfig {
-	c := kmsg.NewCreateTopicsRequestTopicConfig()
-	c.Name, c.Value = name, &value
-	return c
-}
-
-// created is the outcome of the creation of one topic; that it exists already is
-// a good one.
-func created(resp kmsg.Response, err error) error {
-	if err == nil {
-		for _, t := range resp.(*kmsg.CreateTopicsResponse).Topics {
-			if t.ErrorCode == kerr.TopicAlreadyExists.Code {
-				continue
-			}
-			err = errors.Join(err, kerr.ErrorForCode(t.ErrorCode))
-		}
-	}
-	if err != nil {
-		return protocol.Errorf(kerr.CoordinatorNotAvailable, "create topic %s: %w", group.Topic, err)
-	}
-	return nil
-}
-
-// onceMaker has one creation on its way at a time; who asks meanwhile shares its
-// outcome.
-type onceMaker struct {
-	mu      sync.Mutex
-	running bool
-	waiting []func(error)
-}
-
-func (o *onceMaker) make(done func(error), start func(made func(error))) {
-	o.mu.Lock()
-	o.waiting = append(o.waiting, done)
-	running := o.running
-	o.running = true
-	o.mu.Unlock()
-	if running {
-		return
-	}
-	start(func(err error) {
-		o.mu.Lock()
-		waiting := o.waiting
-		o.waiting, o.running = nil, false
-		o.mu.Unlock()
-		for _, w := range waiting {
-			w(err)
-		}
 	})
 }

@@ -65,6 +65,9 @@ type groupBroker struct {
 	*testBroker
 	groups *group.Coordinator
 
+	// elected tells the coordinator of a topic of a partition.
+	elected func(topic string, partition int32)
+
 	mu      sync.Mutex
 	logs    map[int32]*groupLog
 	created []kmsg.CreateTopicsRequestTopic
@@ -96,10 +99,11 @@ func newGroupBroker(t *testing.T) *groupBroker {
 		World: func() group.World { return group.World{Image: g.image.Load()} },
 	})
 	t.Cleanup(g.groups.Close)
+	g.elected = func(_ string, partition int32) { g.groups.OnElected(partition, 0) }
 	g.testBroker = newTestBroker(t, func(h *Handlers) {
 		h.Groups, h.Controller = g.groups, g
-		h.OffsetsTopic = func() OffsetsTopic {
-			return OffsetsTopic{Partitions: 5, ReplicationFactor: 3, SegmentBytes: 104857600}
+		h.InternalTopic = func(name string) InternalTopic {
+			return InternalTopic{Partitions: 5, ReplicationFactor: 3, Configs: [][2]string{{"cleanup.policy", "compact"}, {"segment.bytes", "104857600"}}}
 		}
 	})
 	return g
@@ -121,7 +125,7 @@ func (g *groupBroker) Handle(req kmsg.Request, done func(kmsg.Response, error)) 
 		g.mu.Unlock()
 		// As in a node, the image names a coordinator that knows of it.
 		for p := range create.Topics[0].NumPartitions {
-			g.groups.OnElected(p, 0)
+			g.elected(create.Topics[0].Topic, p)
 		}
 		g.addTopic(create.Topics[0].Topic, int(create.Topics[0].NumPartitions))
 		resp := create.ResponseKind().(*kmsg.CreateTopicsResponse)
@@ -164,7 +168,7 @@ func TestFindCoordinatorMakesTheTopicOnce(t *testing.T) {
 		configs = append(configs, c.Name+"="+*c.Value)
 	}
 	if got, want := fmt.Sprintf("%s %d %d %v", made.Topic, made.NumPartitions, made.ReplicationFactor, configs),
-		"__consumer_offsets 5 1 [cleanup.policy=compact compression.type=producer segment.bytes=104857600]"; got != want {
+		"__consumer_offsets 5 1 [cleanup.policy=compact segment.bytes=104857600]"; got != want {
 		t.Errorf("made %s, want %s", got, want)
 	}
 	// The coordinator serves: the first request of a group meets no error.
@@ -181,7 +185,7 @@ func TestFindCoordinatorErrors(t *testing.T) {
 	for _, tc := range []struct {
 		kind int8
 		want *kerr.Error
-	}{{1, kerr.TransactionalIDAuthorizationFailed}, {2, kerr.InvalidRequest}, {9, kerr.InvalidRequest}} {
+	}{{2, kerr.InvalidRequest}, {9, kerr.InvalidRequest}} {
 		for version := int16(1); version <= 6; version++ {
 			req := kmsg.NewPtrFindCoordinatorRequest()
 			req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = tc.kind, "k", []string{"k"}
@@ -337,27 +341,6 @@ func TestOffsetCommitOfWhatIsNotThere(t *testing.T) {
 	req.Generation = 77
 	if r := askAs[*kmsg.OffsetCommitResponse](c, 9, req); r.Topics[0].Partitions[0].ErrorCode != 3 {
 		t.Errorf("%+v", r)
-	}
-}
-
-// TestOffsetCommitInEveryVersion has the first version too, which kept offsets in
-// ZooKeeper: here they are the group's as any other.
-func TestOffsetCommitInEveryVersion(t *testing.T) {
-	g := newGroupBroker(t)
-	id := g.addTopic("t", 1)
-	c := g.dial("h")
-	g.find(c, 0, "any")
-	for version := range int16(11) {
-		group := fmt.Sprintf("g%d", version)
-		resp := askAs[*kmsg.OffsetCommitResponse](c, version, commitRequest(group, id, 0))
-		if code := resp.Topics[0].Partitions[0].ErrorCode; code != 0 {
-			t.Errorf("v%d: commit: %v", version, kerr.ErrorForCode(code))
-		}
-		for fetch := range int16(11) {
-			if got := fetchOffset(c, fetch, group, id, 0); got != "42/0" {
-				t.Errorf("committed by v%d, v%d reads %s", version, fetch, got)
-			}
-		}
 	}
 }
 

@@ -2,15 +2,12 @@ package api
 
 import (
 	"log/slog"
-	"sync"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/park"
-	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // Handlers holds one small interface per collaborator, so that a handler's test
@@ -40,43 +37,31 @@ type Handlers struct {
 	FetchMaxBytes func() int
 	// ProducerIDs hands out producer ids.
 	ProducerIDs *ProducerIDs
-	// LogDir is the data folder.
-	LogDir LogDir
+	// LogDir is the data folder, DirectoryID its id.
+	LogDir      LogDir
+	DirectoryID [16]byte
+	// Quorum is the metadata log.
+	Quorum Quorum
+	// Resolves says that a host is an address or has one; it may wait for a name
+	// server.
+	Resolves func(host string) bool
 	// AutoCreate is auto.create.topics.enable.
 	AutoCreate func() bool
 	// Groups coordinates consumer groups.
 	Groups Groups
-	// OffsetsTopic is how the groups' internal topic is made.
-	OffsetsTopic func() OffsetsTopic
-	// Transactions coordinates transactional producers; nil where there is no
-	// coordinator.
+	// Transactions coordinates transactional producers.
 	Transactions Transactions
 	// AddPartitionsRetry is how a Produce asks it again.
 	AddPartitionsRetry func() AddPartitionsRetry
+	// InternalTopic is how a coordinator's topic is made.
+	InternalTopic func(name string) InternalTopic
 
-	offsetsTopic      onceMaker
-	transactionsAsked sync.Once
+	creations creations
 	// table, metrics and heavy, which has a place for each of heavyDecodes, are set
 	// by NewDispatcher.
 	table   []API
 	metrics *metrics
 	heavy   chan struct{}
-}
-
-// Transactions coordinates the transactional ids whose partitions this broker
-// leads. Each method calls done exactly once, on any goroutine, maybe before it
-// returns.
-type Transactions interface {
-	// VerifyOrAdd asks whether partitions are part of the transaction that a
-	// producer has open (KIP-890). With add, those that are not become part of it,
-	// and a transaction begins where none is open; done then waits until the log
-	// has that. done gets an entry for every partition, nil where the append may go
-	// on. The codes are the coordinator's: TRANSACTION_ABORTABLE where a partition is
-	// not part of the transaction, CONCURRENT_TRANSACTIONS while an earlier one
-	// ends, PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING, and NOT_COORDINATOR,
-	// COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS for all of them
-	// where nobody can tell. What a producer shall see of them is the caller's.
-	VerifyOrAdd(transactionalID string, producerID int64, epoch int16, partitions []storage.TopicPartition, add bool, done func(map[storage.TopicPartition]*kerr.Error))
 }
 
 // Controller decides requests that change metadata.

@@ -6,12 +6,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
-// initProducerID serves InitProducerId v0 to v5 for idempotent producers (KIP-98).
-// One that asks again, with the id and epoch that it had (KIP-360), gets a new
-// id: without a transactional id nothing ties it to the old one.
+// firstFencedInit is the version of InitProducerId from which its clients know
+// PRODUCER_FENCED (KIP-588).
+const firstFencedInit = 4
+
+// initProducerID serves InitProducerId v0 to v5 (KIP-98). An idempotent producer
+// that asks again, with the id and epoch that it had (KIP-360), gets a new id:
+// without a transactional id nothing ties it to the old one.
 func (h *Handlers) initProducerID(c *Call, req *kmsg.InitProducerIDRequest, resp *kmsg.InitProducerIDResponse) {
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
 	switch {
@@ -20,7 +25,12 @@ func (h *Handlers) initProducerID(c *Call, req *kmsg.InitProducerIDRequest, resp
 	case req.TransactionalID != nil && *req.TransactionalID == "":
 		resp.ErrorCode = kerr.InvalidRequest.Code
 	case req.TransactionalID != nil:
-		resp.ErrorCode = protocol.Code(h.refuseTransactions(c, *req.TransactionalID))
+		h.Transactions.InitProducerID(req, func(p txn.Produced) {
+			resp.ProducerID, resp.ProducerEpoch = p.ID, p.Epoch
+			resp.ErrorCode = fencedCode(p.Err, req.Version >= firstFencedInit)
+			c.Reply()
+		})
+		return
 	default:
 		h.ProducerIDs.Next(func(id int64, err error) {
 			if resp.ErrorCode = protocol.Code(err); err == nil {

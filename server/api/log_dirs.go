@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/storage"
@@ -48,6 +49,47 @@ func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, re
 	}
 	resp.Dirs = append(resp.Dirs, dir)
 	c.Reply()
+}
+
+// alterReplicaLogDirs serves AlterReplicaLogDirs v0-2 (KIP-113). There is one
+// folder, in which every replica is already.
+func (h *Handlers) alterReplicaLogDirs(c *Call, req *kmsg.AlterReplicaLogDirsRequest, resp *kmsg.AlterReplicaLogDirsResponse) {
+	defer c.Reply()
+	at := map[string]int{}
+	row := map[storage.TopicPartition]int{}
+	for _, dir := range req.Dirs {
+		for _, t := range dir.Topics {
+			if _, seen := at[t.Topic]; !seen {
+				at[t.Topic] = len(resp.Topics)
+				topic := kmsg.NewAlterReplicaLogDirsResponseTopic()
+				topic.Topic = t.Topic
+				resp.Topics = append(resp.Topics, topic)
+			}
+			topic := &resp.Topics[at[t.Topic]]
+			for _, index := range t.Partitions {
+				tp := storage.TopicPartition{Topic: t.Topic, Partition: index}
+				if _, again := row[tp]; !again {
+					row[tp] = len(topic.Partitions)
+					p := kmsg.NewAlterReplicaLogDirsResponseTopicPartition()
+					p.Partition = index
+					topic.Partitions = append(topic.Partitions, p)
+				}
+				// Of a partition that comes twice, the last folder counts.
+				topic.Partitions[row[tp]].ErrorCode = h.moveInto(dir.Dir, tp)
+			}
+		}
+	}
+}
+
+// moveInto is the code of moving a replica to a folder.
+func (h *Handlers) moveInto(dir string, tp storage.TopicPartition) int16 {
+	if dir != h.LogDir.Dir() {
+		return kerr.LogDirNotFound.Code
+	}
+	if _, ok := h.Partitions.Partition(tp.Topic, tp.Partition); !ok {
+		return kerr.UnknownTopicOrPartition.Code
+	}
+	return 0
 }
 
 type partitionSize struct {

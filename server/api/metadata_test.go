@@ -83,10 +83,10 @@ func TestMetadataAutoCreates(t *testing.T) {
 	for v := int16(0); v <= kmsg.NewPtrMetadataRequest().MaxVersion(); v++ {
 		b := newTestBroker(t, nil)
 		b.addTopic("old", 2)
-		req := metadataOf("new", "old", "a b", "__transaction_state")
+		req := metadataOf("new", "old", "a b", "__share_group_state")
 		req.AllowAutoTopicCreation = true
 		resp := askAs[*kmsg.MetadataResponse](b.dial("client"), v, req)
-		if got, want := fmt.Sprint(topicRows(resp)), "[new:0:1 old:0:2 a b:17:0 __transaction_state:3:0]"; got != want {
+		if got, want := fmt.Sprint(topicRows(resp)), "[new:0:1 old:0:2 a b:17:0 __share_group_state:3:0]"; got != want {
 			t.Errorf("v%d: %s, want %s", v, got, want)
 		}
 		if got := fmt.Sprint(b.creations); got != "[[new]]" {

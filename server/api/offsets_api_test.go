@@ -263,7 +263,6 @@ func TestInitProducerID(t *testing.T) {
 		{"id without epoch", func(r *kmsg.InitProducerIDRequest) { r.ProducerID = 3 }, kerr.InvalidRequest},
 		{"epoch without id", func(r *kmsg.InitProducerIDRequest) { r.ProducerEpoch = 3 }, kerr.InvalidRequest},
 		{"empty transactional id", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = kmsg.StringPtr("") }, kerr.InvalidRequest},
-		{"transactional id", func(r *kmsg.InitProducerIDRequest) { r.TransactionalID = kmsg.StringPtr("tx") }, kerr.TransactionalIDAuthorizationFailed},
 	} {
 		r := kmsg.NewPtrInitProducerIDRequest()
 		r.TransactionTimeoutMillis = 1000

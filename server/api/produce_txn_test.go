@@ -18,6 +18,8 @@ import (
 // fakeCoordinator answers with the codes it was given, in turn, and notes what it
 // was asked.
 type fakeCoordinator struct {
+	Transactions // what is not asked here
+
 	mu    sync.Mutex
 	codes []*kerr.Error
 	asked []string
@@ -159,7 +161,12 @@ func TestProduceConcurrentTransactions(t *testing.T) {
 	answer := later[*kmsg.ProduceResponse](c, 12, txnRequest("orders", id, txnBatch(7, 0, 0, "a")))
 	for n := 1; n <= 2; n++ {
 		until(t, "a question", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.asked) == n })
-		until(t, "the wait after it", func() bool { d.clk.Advance(time.Millisecond); f.mu.Lock(); defer f.mu.Unlock(); return len(f.asked) > n })
+		until(t, "the wait after it", func() bool {
+			d.clk.Advance(time.Millisecond)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return len(f.asked) > n
+		})
 	}
 	if got := codesOf(soon(t, answer)); got[0] != "ok" {
 		t.Fatal(got)

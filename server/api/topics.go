@@ -95,6 +95,17 @@ func (h *Handlers) decide(c *Call, req timedRequest, fill func(decided kmsg.Resp
 	})
 }
 
+// decideAnyTime is decide for requests whose time-out does not matter, or that have
+// none.
+func (h *Handlers) decideAnyTime(c *Call, req kmsg.Request, fill func(decided kmsg.Response, err error)) {
+	h.Controller.Handle(req, func(decided kmsg.Response, err error) {
+		h.guard(c, func() {
+			fill(decided, err)
+			c.Reply()
+		})
+	})
+}
+
 // ownText is the text of an error that says more than its code; nil for others.
 func ownText(err error) *string {
 	if _, plain := err.(*kerr.Error); plain {

@@ -16,6 +16,7 @@ import (
 
 // oneTransaction answers for the transactional id "tx".
 type oneTransaction struct {
+	Transactions
 	producerID int64
 	epoch      int16
 	partitions map[storage.TopicPartition]bool

@@ -158,14 +158,18 @@ func (c *Checker) CheckClientMetrics(name, value string) error {
 		return protocol.Errorf(kerr.InvalidRequest, "Invalid value %s for %s, interval must be between 100 and 3600000 (1 hour)", value, name)
 	}
 	if err != nil {
-		return protocol.Errorf(kerr.InvalidRequest, "%v", err)
+		return protocol.Errorf(kerr.InvalidConfig, "%v", err)
 	}
-	return nil
+	_, err = ParseClientSubscription(map[string]string{name: value})
+	return err
 }
 
 // IsList says whether values can be appended to a key and taken from it; the
-// type is that of the resource.
+// type is that of the resource. Kafka takes no key of client metrics for a list.
 func (c *Checker) IsList(resourceType int8, name string) bool {
+	if resourceType == metadata.ResourceClientMetrics {
+		return false
+	}
 	d := findDecl(resourceType, name)
 	return d != nil && d.Type == TypeList
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/group/assignor"
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 )
@@ -200,6 +201,18 @@ func (s *Snapshot) consumerConfig() group.ConsumerConfig {
 	if len(c.Assignors) == 0 {
 		c.Assignors = group.DefaultConfig().Consumer.Assignors
 	}
+	return c
+}
+
+// TxnConfig is what the transaction coordinator's machine needs to know.
+func (s *Snapshot) TxnConfig() txn.Config {
+	c := txn.DefaultConfig()
+	c.MaxTimeoutMs = TransactionMaxTimeoutMs.Get(s)
+	c.IDExpirationMs = TransactionalIDExpirationMs.Get(s)
+	c.AbortCheckIntervalMs = TransactionAbortTimedOutCheckIntervalMs.Get(s)
+	c.ExpiryCheckIntervalMs = TransactionRemoveExpiredCheckIntervalMs.Get(s)
+	c.AddRetryMaxMs = AddPartitionsToTxnRetryBackoffMaxMs.Get(s)
+	c.MaxBatchBytes = int(MessageMaxBytes.Get(s))
 	return c
 }
 

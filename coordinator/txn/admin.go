@@ -1,0 +1,19 @@
+package txn
+
+import "slices"
+
+func (s *step) list(r ListTxns) []Listed {
+	var out []Listed
+	for _, id := range sortedIDs(s.transactions) {
+		t := s.tx(id)
+		switch {
+		case len(r.ProducerIDs) > 0 && !slices.Contains(r.ProducerIDs, t.ProducerID):
+		case len(r.States) > 0 && !slices.Contains(r.States, t.State):
+		case r.OlderThanMs >= 0 && s.nowMs()-t.StartMs <= r.OlderThanMs:
+		case r.Pattern != nil && !r.Pattern.MatchString(id):
+		default:
+			out = append(out, Listed{TransactionalID: id, ProducerID: t.ProducerID, State: t.State})
+		}
+	}
+	return out
+}

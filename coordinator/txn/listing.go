@@ -1,0 +1,122 @@
+package txn
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Describe describes one transactional id.
+func (c *Coordinator) Describe(transactionalID string, done func(kmsg.DescribeTransactionsResponseTransactionState)) {
+	resp := kmsg.NewDescribeTransactionsResponseTransactionState()
+	resp.TransactionalID = transactionalID
+	if transactionalID == "" {
+		resp.ErrorCode = kerr.InvalidRequest.Code
+		done(resp)
+		return
+	}
+	c.submit(transactionalID, DescribeTxn{transactionalID}, func(answer any, err *kerr.Error) {
+		d, _ := answer.(Described)
+		t := d.Transaction
+		switch {
+		case err != nil:
+			resp.ErrorCode = err.Code
+		case t == nil:
+			resp.ErrorCode = kerr.TransactionalIDNotFound.Code
+		default:
+			resp.State, resp.TimeoutMillis, resp.StartTimestamp = t.State.String(), t.TimeoutMs, t.StartMs
+			resp.ProducerID, resp.ProducerEpoch = t.ProducerID, t.Epoch
+			for _, topic := range byTopic(t.Partitions) {
+				rt := kmsg.NewDescribeTransactionsResponseTransactionStateTopic()
+				rt.Topic, rt.Partitions = topic.Topic, topic.Partitions
+				resp.Topics = append(resp.Topics, rt)
+			}
+		}
+		done(resp)
+	})
+}
+
+// List lists the transactional ids of all partitions that this broker leads. The
+// answer is an error as a whole while one of them is loading.
+func (c *Coordinator) List(r *kmsg.ListTransactionsRequest, done func(*kmsg.ListTransactionsResponse)) {
+	req := ListTxns{ProducerIDs: r.ProducerIDFilters, OlderThanMs: r.DurationFilterMillis}
+	resp := kmsg.NewPtrListTransactionsResponse()
+	for _, name := range r.StateFilters {
+		if s, ok := stateOf(name); ok {
+			req.States = append(req.States, s)
+		} else {
+			resp.UnknownStateFilters = append(resp.UnknownStateFilters, name)
+		}
+	}
+	if r.TransactionalIDPattern != nil && *r.TransactionalIDPattern != "" {
+		pattern, err := regexp.Compile(`^(?:` + *r.TransactionalIDPattern + `)$`)
+		if err != nil {
+			resp = kmsg.NewPtrListTransactionsResponse()
+			resp.ErrorCode = kerr.InvalidRegularExpression.Code
+			done(resp)
+			return
+		}
+		req.Pattern = pattern
+	}
+	if len(r.StateFilters) > 0 && len(req.States) == 0 {
+		done(resp) // only states that do not exist
+		return
+	}
+	c.gather(req, resp, done)
+}
+
+func (c *Coordinator) gather(req ListTxns, resp *kmsg.ListTransactionsResponse, done func(*kmsg.ListTransactionsResponse)) {
+	// The many partitions that were never used need not be opened to say so.
+	partitions := slices.DeleteFunc(c.rt.Partitions(), func(p int32) bool { return !c.o.Written(p) })
+	l := &listing{resp: resp, left: len(partitions) + 1, done: done}
+	for _, p := range partitions {
+		event := func(call uint64) Event { return Event{Call: call, Level: c.o.Level(), Request: req} }
+		c.rt.Submit(p, event, func(a Answer, err error) {
+			ids, _ := a.Response.([]Listed)
+			l.add(ids, err)
+		})
+	}
+	l.add(nil, nil)
+}
+
+// listing gathers the partitions' answers.
+type listing struct {
+	done func(*kmsg.ListTransactionsResponse)
+
+	mu   sync.Mutex
+	left int
+	resp *kmsg.ListTransactionsResponse
+}
+
+func (l *listing) add(ids []Listed, err error) {
+	l.mu.Lock()
+	switch {
+	case err == nil:
+		for _, id := range ids {
+			s := kmsg.NewListTransactionsResponseTransactionState()
+			s.TransactionalID, s.ProducerID, s.TransactionState = id.TransactionalID, id.ProducerID, id.State.String()
+			l.resp.TransactionStates = append(l.resp.TransactionStates, s)
+		}
+	case !errors.Is(err, kerr.NotCoordinator):
+		// A partition that went to another broker is listed there.
+		l.resp.ErrorCode = codeOf(err).Code
+	}
+	l.left--
+	last := l.left == 0
+	l.mu.Unlock()
+	if !last {
+		return
+	}
+	if l.resp.ErrorCode != 0 {
+		l.resp.TransactionStates = nil
+	}
+	slices.SortFunc(l.resp.TransactionStates, func(a, b kmsg.ListTransactionsResponseTransactionState) int {
+		return strings.Compare(a.TransactionalID, b.TransactionalID)
+	})
+	l.done(l.resp)
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// askAll sends requests to a node one after another.
+func askAll(t *testing.T, n *Node, lines ...string) (answers []string) {
+	t.Helper()
+	a := &asker{addr: n.Addrs()[0].String()}
+	defer a.close()
+	for _, line := range lines {
+		answer, err := a.ask(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+// Quotas, credentials and feature levels are there after a restart.
+func TestAdministrationSurvivesRestart(t *testing.T) {
+	fsys := vfs.NewMem()
+	n := start(t, fsys, load(t, testDir))
+	askAll(t, n,
+		`AlterClientQuotas v1 {"Entries":[{"Entity":[{"Type":"user","Name":"u"}],"Ops":[{"Key":"producer_byte_rate","Value":5}]}]}`,
+		`AlterUserSCRAMCredentials v0 {"Upsertions":[{"Name":"u","Mechanism":1,"Iterations":4096,"Salt":"s","SaltedPassword":"p"}]}`,
+	)
+	show := []string{`DescribeClientQuotas v1 {"Components":[]}`, `DescribeUserSCRAMCredentials v0 {}`}
+	before := strings.Join(askAll(t, n, show...), "\n")
+	if !strings.Contains(before, "producer_byte_rate") || !strings.Contains(before, "4096") {
+		t.Fatalf("stored is\n%s", before)
+	}
+	if err := stop(n); err != nil {
+		t.Fatal(err)
+	}
+	if after := strings.Join(askAll(t, start(t, fsys, load(t, testDir)), show...), "\n"); after != before {
+		t.Fatalf("after a restart\n%s\nwas\n%s", after, before)
+	}
+}
+
+// A broker that unregisters itself serves nothing, as Kafka's, until it starts
+// again; then every record is there.
+func TestUnregisteredBrokerComesBack(t *testing.T) {
+	fsys := vfs.NewMem()
+	n := start(t, fsys, load(t, testDir))
+	produce(t, client(t, n), "t", "kept")
+	answers := askAll(t, n,
+		`UnregisterBroker v0 {"BrokerID":1}`,
+		`Metadata v8 {"Topics":[{"Topic":"t"}]}`,
+		`ElectLeaders v2 {"ElectionType":1,"Topics":[{"Topic":"t","Partitions":[0]}],"TimeoutMillis":1000}`,
+	)
+	if answers[0] != `{"ErrorMessage":""}` || !strings.Contains(answers[1], `"Brokers":null`) || !strings.Contains(answers[1], `"Leader":-1`) ||
+		!strings.Contains(answers[2], `"ErrorCode":83`) {
+		t.Fatalf("%s", strings.Join(answers, "\n"))
+	}
+	if err := stop(n); err != nil {
+		t.Fatal(err)
+	}
+	n = start(t, fsys, load(t, testDir))
+	cl := client(t, n)
+	cl.AddConsumeTopics("t")
+	produce(t, cl, "t", "more")
+	wantValues(t, consume(t, cl, 2), []string{"kept", "more"})
+}
+
+// The levels that ApiVersions tells are those that UpdateFeatures has left.
+func TestFeatureLevelsAreTold(t *testing.T) {
+	n := start(t, vfs.NewMem(), load(t, testDir))
+	finalized := func() (levels int, epoch int64) {
+		req := kmsg.NewPtrApiVersionsRequest()
+		req.ClientSoftwareName, req.ClientSoftwareVersion = "test", "1"
+		resp, err := req.RequestWith(within(t), client(t, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(resp.FinalizedFeatures), resp.FinalizedFeaturesEpoch
+	}
+	levels, epoch := finalized()
+	if levels < 1 {
+		t.Fatal("no level is finalized")
+	}
+	askAll(t, n, `AlterClientQuotas v1 {"Entries":[{"Entity":[{"Type":"user","Name":"u"}],"Ops":[{"Key":"producer_byte_rate","Value":5}]}]}`)
+	if again, later := finalized(); again != levels || later <= epoch {
+		t.Fatalf("%d levels in epoch %d, then %d in epoch %d", levels, epoch, again, later)
+	}
+}
