@@ -49,10 +49,11 @@ func (c *Client) ID() string {
 // Clients are the clients of a test program; MainOf fills it.
 var Clients []*Client
 
-// MainOf is Main for a row of programs: it installs the clients first, while there is a network.
+// MainOf is Main for a row of programs: it installs the clients first, while there is a network. For a look at one of
+// them COMPAT_CLIENT names it, as its ID begins.
 func MainOf(m *testing.M, props map[string]string, clients ...*Client) {
-	Clients = clients
-	for _, c := range clients {
+	Clients = slices.DeleteFunc(clients, func(c *Client) bool { return !strings.HasPrefix(c.ID(), os.Getenv("COMPAT_CLIENT")) })
+	for _, c := range Clients {
 		if c.command, c.err = c.Install(); c.err != nil && os.Getenv(isolated) == "" {
 			fmt.Fprintf(os.Stderr, "compat: %s %s cannot be run: %v\n", c.Name, c.Version, c.err)
 		}
