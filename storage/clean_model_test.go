@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -62,6 +63,9 @@ func readRecords(l *Log) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := readAnywhere(l, all); err != nil {
+		return nil, err
+	}
 	f := &found{records: map[int64]batch.Record{}}
 	for _, v := range all {
 		if v.IsControl() {
@@ -79,11 +83,29 @@ func readRecords(l *Log) (*found, error) {
 	return f, nil
 }
 
+// readAnywhere holds reads that begin at any offset against one from the start.
+func readAnywhere(l *Log, all []batch.View) error {
+	end := l.LogEndOffset()
+	for offset := l.LogStartOffset(); offset < end; offset++ {
+		r, err := l.Read(ReadRequest{Offset: offset, Limit: end, MaxBytes: 1, AtLeastOne: true})
+		if err != nil || len(r.Data) == 0 {
+			return fmt.Errorf("read at %d: %d bytes, %w", offset, len(r.Data), err)
+		}
+		i := slices.IndexFunc(all, func(v batch.View) bool { return v.LastOffset() >= offset })
+		if i < 0 || !bytes.Equal(all[i], r.Data) {
+			return fmt.Errorf("a read at %d finds the batch at %d, which is not what a read from the start finds there", offset, batch.View(r.Data).BaseOffset())
+		}
+	}
+	return nil
+}
+
 // check holds what a reader saw against the model. Below cleanedTo nothing but the
 // newest of each key is left; from there on everything is.
 func (h *history) check(l *Log, f *found, cleanedTo int64) error {
-	if !slices.IsSorted(f.offsets) {
-		return fmt.Errorf("the offsets %v do not rise", f.offsets)
+	for i := 1; i < len(f.offsets); i++ {
+		if f.offsets[i] <= f.offsets[i-1] {
+			return fmt.Errorf("offset %d follows %d", f.offsets[i], f.offsets[i-1])
+		}
 	}
 	known := map[int64]cleanRecord{}
 	for _, r := range h.records {
@@ -101,6 +123,8 @@ func (h *history) check(l *Log, f *found, cleanedTo int64) error {
 		_, there := f.records[r.offset]
 		newest := clean[r.key].offset == r.offset && !r.aborted
 		switch {
+		case r.aborted && !there:
+			// It may go as soon as its transaction is decided.
 		case r.offset >= cleanedTo && !there:
 			return fmt.Errorf("record %d is gone, only those below %d were cleaned", r.offset, cleanedTo)
 		case r.offset < cleanedTo && there && !newest:
@@ -155,6 +179,7 @@ type cleanModel struct {
 	h        *history
 	cfg      LogConfig
 	sequence map[int64]int32
+	epoch    map[int64]int16
 	n        int
 }
 
@@ -163,7 +188,7 @@ type cleanModel struct {
 func (m *cleanModel) write(pid int64, txn bool, codec batch.Codec, keys []int, tombstones []bool) error {
 	o := batch.BuilderOptions{Codec: codec, Transactional: txn}
 	if pid != 0 {
-		o.Producer = stamp(pid, 0, m.sequence[pid])
+		o.Producer = stamp(pid, m.epoch[pid], m.sequence[pid])
 	}
 	b := batch.NewBuilder(o)
 	var records []cleanRecord
@@ -209,7 +234,7 @@ func (m *cleanModel) finish(pid int64, commit bool) error {
 	if commit {
 		binary.BigEndian.PutUint16(key[2:], 1)
 	}
-	b := batch.NewBuilder(batch.BuilderOptions{Transactional: true, Control: true, Producer: stamp(pid, 0, batch.NoSequence)})
+	b := batch.NewBuilder(batch.BuilderOptions{Transactional: true, Control: true, Producer: stamp(pid, m.epoch[pid], batch.NoSequence)})
 	b.Add(m.w.clock.Now().UnixMilli(), key, value)
 	if _, err := m.l.Append(AppendRequest{Batches: b.Build(), Internal: true}); err != nil {
 		return err
@@ -318,7 +343,9 @@ func TestCleanModel(t *testing.T) {
 				must(m.finish(rapid.Int64Range(10, 12).Draw(rt, "producer"), rapid.Bool().Draw(rt, "commit")))
 			},
 			"clean": func(*rapid.T) { w.tick() },
-			"wait":  func(rt *rapid.T) { w.clock.Advance(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "ms")) * time.Millisecond) },
+			"wait": func(rt *rapid.T) {
+				w.clock.Advance(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "ms")) * time.Millisecond)
+			},
 			"expire": func(*rapid.T) {
 				w.store.cfg.ProducerIDExpirationMs = 1
 				w.clock.Advance(2 * time.Millisecond)
@@ -355,12 +382,12 @@ func newCleanModel(rt *rapid.T, w *world) *cleanModel {
 		IOBufferBytes:     rapid.SampledFrom([]int{1, 8 << 10, 1 << 20}).Draw(rt, "buffer"),
 	}
 	cfg := compactConfig()
-	cfg.SegmentBytes = rapid.Int64Range(400, 4000).Draw(rt, "segment")
+	cfg.SegmentBytes = rapid.Int64Range(800, 4000).Draw(rt, "segment")
 	cfg.IndexIntervalBytes = rapid.Int64Range(0, 500).Draw(rt, "interval")
 	cfg.MinCleanableRatio = rapid.SampledFrom([]float64{0, 0.3, 0.6}).Draw(rt, "ratio")
 	cfg.DeleteRetentionMs = rapid.Int64Range(0, 3000).Draw(rt, "retention")
 	cfg.MinCompactionLagMs = rapid.SampledFrom([]int64{0, 0, 1500}).Draw(rt, "lag")
-	return &cleanModel{w: w, h: newHistory(), cfg: cfg, sequence: map[int64]int32{}}
+	return &cleanModel{w: w, h: newHistory(), cfg: cfg, sequence: map[int64]int32{}, epoch: map[int64]int16{}}
 }
 
 // random writes a batch.
@@ -392,8 +419,17 @@ func (m *cleanModel) learn() {
 	if err != nil {
 		return
 	}
+	before := m.sequence
 	m.sequence = map[int64]int32{}
 	for _, p := range states {
-		m.sequence[p.ProducerID] = p.LastSequence + 1
+		m.sequence[p.ProducerID] = 0 // a replay may know of an older epoch
+		if p.ProducerEpoch == m.epoch[p.ProducerID] {
+			m.sequence[p.ProducerID] = p.LastSequence + 1
+		}
+	}
+	for id := range before {
+		if _, ok := m.sequence[id]; !ok {
+			m.epoch[id]++ // it begins anew, as a producer does that was forgotten
+		}
 	}
 }
