@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/barnabas-mq/barnabas/server/api"
 	"github.com/barnabas-mq/barnabas/server/config"
@@ -84,14 +83,7 @@ func (n *Node) handlers() *api.Handlers {
 		Resolves:      network.Resolves,
 		AutoCreate:    func() bool { return config.AutoCreateTopicsEnable.Get(n.live.Snapshot()) },
 		Groups:        n.groups,
-		AddPartitionsRetry: func() api.AddPartitionsRetry {
-			s := n.live.Snapshot()
-			return api.AddPartitionsRetry{
-				Backoff: time.Duration(config.AddPartitionsToTxnRetryBackoffMs.Get(s)) * time.Millisecond,
-				Most:    time.Duration(config.AddPartitionsToTxnRetryBackoffMaxMs.Get(s)) * time.Millisecond,
-			}
-		},
-		Transactions: n.transactions, InternalTopic: n.internalTopic,
+		Transactions:  n.transactions, InternalTopic: n.internalTopic,
 	}
 }
 

@@ -77,6 +77,8 @@ func (l *fakeLog) LastStableOffset(highWatermark int64) (n int64) {
 	return n
 }
 
+func (l *fakeLog) Producers() ([]storage.ProducerState, error) { return nil, nil }
+
 func (l *fakeLog) Loaded() bool { return true }
 
 func (l *fakeLog) Read(r storage.ReadRequest) (storage.ReadResult, error) {

@@ -41,6 +41,8 @@ type Log interface {
 	EpochAt(offset int64) int32
 	EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOffset int64)
 	AssignEpoch(epoch int32) error
+	// Producers are those with an id that the log remembers.
+	Producers() ([]storage.ProducerState, error)
 	DeleteRecordsTo(offset int64) (logStartOffset int64, err error)
 	Reconfigure(storage.LogConfig)
 	// Err is why the log is offline, nil while it works.

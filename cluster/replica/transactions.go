@@ -64,6 +64,20 @@ func (p *Partition) verifiable(noWait bool) (Log, error) {
 	return p.lead(-1)
 }
 
+// Producers are the producers with an id of which the partition knows, by id. It
+// waits for the disk when the partition was not used yet.
+func (p *Partition) Producers() ([]storage.ProducerState, error) {
+	log, err := p.lead(-1)
+	if err != nil {
+		return nil, err
+	}
+	states, err := log.Producers()
+	if err != nil {
+		return nil, coded("describe the producers of", p.tp, err)
+	}
+	return states, nil
+}
+
 // AppendMarker writes a marker as the leader of leaderEpoch; committed is as for
 // Append.
 func (c *CoordinatorLog) AppendMarker(leaderEpoch int32, m Marker, committed func(error)) (offset int64, err error) {

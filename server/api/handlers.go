@@ -51,8 +51,6 @@ type Handlers struct {
 	Groups Groups
 	// Transactions coordinates transactional producers.
 	Transactions Transactions
-	// AddPartitionsRetry is how a Produce asks it again.
-	AddPartitionsRetry func() AddPartitionsRetry
 	// InternalTopic is how a coordinator's topic is made.
 	InternalTopic func(name string) InternalTopic
 

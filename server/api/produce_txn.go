@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,10 +19,9 @@ const (
 	produceAdds      = 12
 )
 
-// AddPartitionsRetry says how long a Produce that adds a partition to a transaction
-// waits before it asks again while an earlier transaction ends, and how long it goes
-// on so.
-type AddPartitionsRetry struct{ Backoff, Most time.Duration }
+// maxVerifications bounds how often a request is verified anew because a marker came
+// while its coordinator was asked.
+const maxVerifications = 5
 
 // produceTxn is, for each partition in the request's order, what a Produce with
 // transactional records was verified for. All other requests have none.
@@ -69,36 +67,30 @@ func (pc *produceCall) verify() error {
 	case pc.h.Transactions == nil:
 		return protocol.Errorf(kerr.InvalidTxnState, "this broker does not support transactions yet")
 	}
-	began := pc.h.Clock.Now()
-	for {
-		q := question{pc: pc, add: pc.req.Version >= produceAdds}
+	var q question
+	for n := 0; ; n++ {
+		last := q
+		q = question{pc: pc, add: pc.req.Version >= produceAdds}
 		if err := q.begin(); err != nil {
 			return err
 		}
-		if len(q.partitions) > 0 {
-			if pc.c.Net.OnLoop() {
-				return storage.ErrBusy
-			}
-			q.ask()
+		switch {
+		case n > 0 && q.standsAfter(&last) || len(q.partitions) == 0:
+			pc.txn = q.rows
+			return nil
+		case pc.c.Net.OnLoop():
+			return storage.ErrBusy
+		case n == maxVerifications:
+			q.fail(kerr.ConcurrentTransactions)
+			pc.txn = q.rows
+			return nil
 		}
-		if !q.add || !q.concurrent || !pc.tryAgain(began) {
+		q.ask()
+		if !q.add {
 			pc.txn = q.rows
 			return nil
 		}
 	}
-}
-
-// tryAgain waits a little while an earlier transaction ends. For a client whose
-// Produce adds the partitions that is common, and to send the records again is dear.
-func (pc *produceCall) tryAgain(began time.Time) bool {
-	retry := pc.h.AddPartitionsRetry()
-	if pc.h.Clock.Now().Sub(began) >= retry.Most {
-		return false
-	}
-	over := make(chan struct{})
-	pc.h.Clock.AfterFunc(retry.Backoff, func() { close(over) })
-	<-over
-	return true
 }
 
 // question is what is asked of the coordinator about one request.
@@ -113,8 +105,6 @@ type question struct {
 	partitions []storage.TopicPartition
 	// asked are the rows that partitions belong to.
 	asked []int
-	// concurrent says that an earlier transaction has not ended yet.
-	concurrent bool
 }
 
 // begin starts a verification at every partition that needs one.
@@ -169,12 +159,35 @@ func (q *question) ask() {
 		func(codes map[storage.TopicPartition]*kerr.Error) { answers <- codes })
 	codes := <-answers
 	for i, tp := range q.partitions {
-		code := codes[tp]
-		q.concurrent = q.concurrent || code == kerr.ConcurrentTransactions
-		if code != nil {
+		if code := codes[tp]; code != nil {
 			q.rows[q.asked[i]].err = produceTxnError(code, q.pc.req.Version)
 		}
 	}
+}
+
+// fail gives every partition that was asked for the same answer.
+func (q *question) fail(code *kerr.Error) {
+	for _, i := range q.asked {
+		q.rows[i].err = produceTxnError(code, q.pc.req.Version)
+	}
+}
+
+// standsAfter takes the answer of the question before, unless a marker has come
+// since one of its verifications began: a coordinator that adds partitions may first
+// wait for the transaction before to be complete, and its markers end all
+// verifications.
+func (q *question) standsAfter(last *question) bool {
+	for i := range q.rows {
+		if last.rows[i].err == nil && q.rows[i].guard != 0 && q.rows[i].guard != last.rows[i].guard {
+			return false
+		}
+	}
+	for i := range q.rows {
+		if last.rows[i].err != nil {
+			q.rows[i].err = last.rows[i].err
+		}
+	}
+	return true
 }
 
 // produceTxnError is what a producer hears of the coordinator's answer. Clients

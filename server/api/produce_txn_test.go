@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/cluster/replica"
+	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
 // fakeCoordinator answers with the codes it was given, in turn, and notes what it
 // was asked.
 type fakeCoordinator struct {
-	Transactions // what is not asked here
+	Transactions
 
 	mu    sync.Mutex
 	codes []*kerr.Error
@@ -57,9 +57,6 @@ func (f *fakeCoordinator) take() []string {
 func newVerifyingBroker(t *testing.T) (*dataBroker, *fakeCoordinator, metadata.TopicID) {
 	d, f := newDataBroker(t), &fakeCoordinator{}
 	d.h.Transactions = f
-	d.h.AddPartitionsRetry = func() AddPartitionsRetry {
-		return AddPartitionsRetry{Backoff: 20 * time.Millisecond, Most: 100 * time.Millisecond}
-	}
 	id := d.make("orders", 3, func(c *replica.TopicConfig, _ *metadata.Partition) { c.Log.VerifyTransactions = true })
 	return d, f, id
 }
@@ -147,39 +144,39 @@ func TestProduceVerificationErrors(t *testing.T) {
 	}
 }
 
-// TestProduceConcurrentTransactions asks again while an earlier transaction ends,
-// but only where the client's Produce adds the partition.
+// TestProduceConcurrentTransactions is a coordinator that has waited in vain for an
+// earlier transaction to end.
 func TestProduceConcurrentTransactions(t *testing.T) {
+	for version, want := range map[int16]*kerr.Error{11: kerr.NotEnoughReplicas, 12: kerr.ConcurrentTransactions} {
+		d, f, id := newVerifyingBroker(t)
+		f.codes = []*kerr.Error{kerr.ConcurrentTransactions}
+		got := codesOf(askAs[*kmsg.ProduceResponse](d.dial("client"), version, txnRequest("orders", id, txnBatch(7, 0, 0, "a"))))
+		if got[0] != want.Message {
+			t.Errorf("v%d: %v", version, got)
+		}
+	}
+}
+
+// TestProduceMarkersWhileAdding is a coordinator that first waits for the transaction
+// before: the marker of that one comes after the verification has begun.
+func TestProduceMarkersWhileAdding(t *testing.T) {
 	d, f, id := newVerifyingBroker(t)
 	c := d.dial("client")
-	f.codes = []*kerr.Error{kerr.ConcurrentTransactions}
-	if got := codesOf(askAs[*kmsg.ProduceResponse](c, 11, txnRequest("orders", id, txnBatch(7, 0, 0, "a")))); got[0] != kerr.NotEnoughReplicas.Message {
+	send := func() string {
+		return codesOf(askAs[*kmsg.ProduceResponse](c, 12, txnRequest("orders", id, txnBatch(7, 1, 0, "a"))))[0]
+	}
+	once := sync.OnceFunc(func() { d.endTxn("orders", 7, 1, true) })
+	f.before = once
+	if got := send(); got != "ok" {
 		t.Fatal(got)
 	}
-	f.take()
-	f.codes = []*kerr.Error{kerr.ConcurrentTransactions, kerr.ConcurrentTransactions}
-	answer := later[*kmsg.ProduceResponse](c, 12, txnRequest("orders", id, txnBatch(7, 0, 0, "a")))
-	for n := 1; n <= 2; n++ {
-		until(t, "a question", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.asked) == n })
-		until(t, "the wait after it", func() bool {
-			d.clk.Advance(time.Millisecond)
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return len(f.asked) > n
-		})
-	}
-	if got := codesOf(soon(t, answer)); got[0] != "ok" {
-		t.Fatal(got)
+	if asked := f.take(); len(asked) != 2 {
+		t.Fatalf("asked %v", asked)
 	}
 	// It does not go on for ever.
-	f.codes = make([]*kerr.Error, 1000)
-	for i := range f.codes {
-		f.codes[i] = kerr.ConcurrentTransactions
-	}
 	d.endTxn("orders", 7, 1, true)
-	answer = later[*kmsg.ProduceResponse](c, 12, txnRequest("orders", id, txnBatch(7, 1, 0, "a")))
-	until(t, "the answer", func() bool { d.clk.Advance(time.Millisecond); return len(answer) == 1 })
-	if got := codesOf(<-answer); got[0] != kerr.ConcurrentTransactions.Message {
+	f.before = func() { d.endTxn("orders", 7, 1, true) }
+	if got := send(); got != kerr.ConcurrentTransactions.Message {
 		t.Fatal(got)
 	}
 }
@@ -248,4 +245,48 @@ func TestProduceNewTransactionSequence(t *testing.T) {
 			t.Errorf("v%d: %v", version, got)
 		}
 	}
+}
+
+// TestDescribeProducers tells of idempotent and transactional producers.
+func TestDescribeProducers(t *testing.T) {
+	d := newDataBroker(t)
+	d.make("orders", 1, nil)
+	c := d.dial("client")
+	for sequence := int32(0); sequence < 2; sequence++ {
+		if row := c.produceTo("orders", 0, stampedValues(5, 1, sequence, "a")); row.ErrorCode != 0 {
+			t.Fatal(kerr.ErrorForCode(row.ErrorCode))
+		}
+	}
+	d.appendTxn("orders", txnBatch(6, 0, 0, "b", "c"))
+	d.appendTxn("orders", txnBatch(7, 0, 0, "d"))
+	d.endTxn("orders", 7, 2, true)
+	req := kmsg.NewPtrDescribeProducersRequest()
+	req.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: "orders", Partitions: []int32{0, 9}}, {Topic: "missing", Partitions: []int32{0}}}
+	resp := askAs[*kmsg.DescribeProducersResponse](c, 0, req)
+	got := ""
+	for _, topic := range resp.Topics {
+		for _, p := range topic.Partitions {
+			got += fmt.Sprintf("%s-%d code %d\n", topic.Topic, p.Partition, p.ErrorCode)
+			for _, a := range p.ActiveProducers {
+				got += fmt.Sprintf(" producer %d epoch %d sequence %d time %d coordinator %d open from %d\n",
+					a.ProducerID, a.ProducerEpoch, a.LastSequence, a.LastTimestamp, a.CoordinatorEpoch, a.CurrentTxnStartOffset)
+			}
+		}
+	}
+	want := `orders-0 code 0
+ producer 5 epoch 1 sequence 1 time 1700000000000 coordinator -1 open from -1
+ producer 6 epoch 0 sequence 1 time 1700000000000 coordinator -1 open from 2
+ producer 7 epoch 2 sequence -1 time 1700000000000 coordinator 0 open from -1
+orders-9 code 3
+missing-0 code 3
+`
+	if got != want {
+		t.Fatalf("got\n%swant\n%s", got, want)
+	}
+}
+
+func stampedValues(id int64, epoch int16, sequence int32, v string) []byte {
+	b := batch.NewBuilder(batch.BuilderOptions{Producer: &batch.ProducerStamp{ID: id, Epoch: epoch, BaseSequence: sequence}})
+	b.Add(1_700_000_000_000, nil, []byte(v))
+	return b.Build()
 }

@@ -87,6 +87,7 @@ var Table = []API{
 	rowOf(0, true, (*Handlers).describeQuorum),
 	rowOf(0, true, (*Handlers).updateFeatures),
 	rowOf(0, true, (*Handlers).describeCluster),
+	rowOf(0, false, (*Handlers).describeProducers),
 	rowOf(0, true, (*Handlers).unregisterBroker),
 	rowOf(0, false, (*Handlers).describeTransactions),
 	rowOf(0, false, (*Handlers).listTransactions),

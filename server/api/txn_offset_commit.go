@@ -93,26 +93,39 @@ func (h *Handlers) validTxnCommit(req *kmsg.TxnOffsetCommitRequest, resp *kmsg.T
 
 // verifyTxnCommit asks for the guard under which offsets may be written.
 func (h *Handlers) verifyTxnCommit(req *kmsg.TxnOffsetCommitRequest, done func(storage.VerificationGuard, *kerr.Error)) {
+	h.verifyTxnCommitAfter(req, 0, maxVerifications, done)
+}
+
+// verifyTxnCommitAfter asks the coordinator unless it has said yes under the guard
+// that is in force now: where it adds the partition it may first wait for the
+// transaction before to be complete, whose markers end all verifications.
+func (h *Handlers) verifyTxnCommitAfter(req *kmsg.TxnOffsetCommitRequest, granted storage.VerificationGuard, left int, done func(storage.VerificationGuard, *kerr.Error)) {
 	v := storage.Verification{
 		ProducerID: req.ProducerID, ProducerEpoch: req.ProducerEpoch, BaseSequence: batch.NoSequence,
 		EpochBump: req.Version >= txnCommitAdds,
 	}
 	h.Groups.StartVerification(req.Group, v, func(partition int32, guard storage.VerificationGuard, err error) {
-		if err != nil || guard == 0 {
-			done(0, typed(err))
-			return
-		}
 		switch {
+		case err != nil || guard == 0 || guard == granted:
+			done(guard, typed(err))
 		case h.Transactions == nil:
 			done(0, kerr.CoordinatorNotAvailable)
-			return
 		case req.TransactionalID == "":
 			done(0, kerr.InvalidRequest)
-			return
+		case left == 0:
+			done(0, kerr.ConcurrentTransactions)
+		default:
+			tp := storage.TopicPartition{Topic: group.Topic, Partition: partition}
+			h.Transactions.VerifyOrAdd(req.TransactionalID, req.ProducerID, req.ProducerEpoch, []storage.TopicPartition{tp}, v.EpochBump,
+				func(codes map[storage.TopicPartition]*kerr.Error) {
+					code := txnCommitCode(codes[tp], req.Version)
+					if code == nil && v.EpochBump {
+						h.verifyTxnCommitAfter(req, guard, left-1, done)
+						return
+					}
+					done(guard, code)
+				})
 		}
-		tp := storage.TopicPartition{Topic: group.Topic, Partition: partition}
-		h.Transactions.VerifyOrAdd(req.TransactionalID, req.ProducerID, req.ProducerEpoch, []storage.TopicPartition{tp}, req.Version >= txnCommitAdds,
-			func(codes map[storage.TopicPartition]*kerr.Error) { done(guard, txnCommitCode(codes[tp], req.Version)) })
 	})
 }
 

@@ -164,6 +164,8 @@ var acceptedBroker = []*Decl{
 		"How many bytes at a time the transaction coordinator reads while it loads."),
 	accept(familyTxn, "transaction.two.phase.commit.enable", TypeBoolean, "false", Check{}, Low, ReadOnly,
 		"Allow transactions without a time-out for two-phase commit (KIP-939)."),
+	accept(familyTxn, "add.partitions.to.txn.retry.backoff.ms", TypeInt, "20", AtLeast(1), High, ReadOnly,
+		"How long a broker waits before it asks again to add partitions to a transaction."),
 	accept(familyTiered, "log.local.retention.bytes", TypeLong, "-2", AtLeast(-2), Medium, ClusterWide,
 		"How much of a tiered partition stays on the broker; -2 takes log.retention.bytes."),
 	accept(familyTiered, "log.local.retention.ms", TypeLong, "-2", AtLeast(-2), Medium, ClusterWide,

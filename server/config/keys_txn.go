@@ -38,12 +38,8 @@ var (
 		Name: "transaction.partition.verification.enable", Default: true, Importance: Low, Scope: ClusterWide,
 		Doc: "Ask the coordinator whether a partition belongs to the transaction before appending to it (KIP-890).",
 	})
-	AddPartitionsToTxnRetryBackoffMs = define(familyTxn, Key[int32]{
-		Name: "add.partitions.to.txn.retry.backoff.ms", Default: 20, Check: AtLeast(1), Importance: High,
-		Doc: "How long a Produce that adds a partition to a transaction waits before it asks again while an earlier one ends.",
-	})
 	AddPartitionsToTxnRetryBackoffMaxMs = define(familyTxn, Key[int32]{
 		Name: "add.partitions.to.txn.retry.backoff.max.ms", Default: 100, Check: AtLeast(0), Importance: High,
-		Doc: "The longest time a Produce goes on asking so.",
+		Doc: "How long a request that begins a transaction waits for the one before to be complete.",
 	})
 )
