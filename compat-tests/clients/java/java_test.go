@@ -33,8 +33,17 @@ var parts = []string{
 	"group:RangeAssignor", "group:RoundRobinAssignor", "group:StickyAssignor", "group:CooperativeStickyAssignor", "admin",
 }
 
-// TestRoundTrip runs the Java program once for all its parts.
-func TestRoundTrip(t *testing.T) {
+// consumerParts are those of the new group protocol (KIP-848).
+var consumerParts = []string{"commit", "join", "range", "static", "regex", "migrate", "configs"}
+
+// TestRoundTrip and TestConsumerProtocol run a Java program once for all its
+// parts.
+func TestRoundTrip(t *testing.T) { runParts(t, "RoundTrip.java", parts) }
+
+func TestConsumerProtocol(t *testing.T) { runParts(t, "ConsumerProtocol.java", consumerParts) }
+
+func runParts(t *testing.T, program string, parts []string) {
+	t.Helper()
 	if errors.Is(libsErr, harness.ErrNoJVM) {
 		harness.Skip(t, "%v", libsErr)
 	}
@@ -43,7 +52,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	source := filepath.Join(harness.Root(), "clients", "java", "RoundTrip.java")
+	source := filepath.Join(harness.Root(), "clients", "java", program)
 	args := append([]string{harness.Shared.Addr()}, parts...)
 	out, err := exec.CommandContext(ctx, "java", harness.JavaArgs(libs, 256, source, args...)...).CombinedOutput()
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "done") {
