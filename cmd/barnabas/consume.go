@@ -24,6 +24,7 @@ func consumeCommand() *cli.Command {
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "from", Aliases: []string{"f"}, Value: "start", Usage: "where to begin without a group: start, end, an `OFFSET`, or @TIME (RFC 3339 or Unix ms)"},
 			&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "consume as a member of group `NAME` and commit what was printed"},
+			&cli.StringFlag{Name: "protocol", Value: typeClassic, Usage: "with --group: the group `PROTOCOL`, classic or consumer (KIP-848)"},
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "stop after `N` records"},
 			&cli.BoolFlag{Name: "exit-at-end", Aliases: []string{"e"}, Usage: "stop once everything that was there at the start is printed"},
 			&cli.DurationFlag{Name: "timeout", Usage: "stop, with exit code 1 when --count was not reached, after `DURATION`"},
@@ -85,6 +86,13 @@ func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
 			return nil, usagef("consume: --exit-at-end reads every partition and so cannot go with --group; use --count or --timeout")
 		}
 		opts = append(opts, kgo.ConsumerGroup(g), kgo.AutoCommitMarks())
+	}
+	switch c.String("protocol") {
+	case typeClassic:
+	case typeConsumer:
+		opts = append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	default:
+		return nil, usagef("consume --protocol %q: want %s or %s", c.String("protocol"), typeClassic, typeConsumer)
 	}
 	return opts, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/urfave/cli/v2"
 )
 
@@ -43,13 +42,14 @@ func groupList(c *cli.Context) error {
 		type row struct {
 			Group string `json:"group"`
 			State string `json:"state"`
+			Kind  string `json:"type"`
 			Type  string `json:"protocol_type"`
 		}
 		rows := []row{}
-		t := newTable("GROUP", "STATE", "PROTOCOL")
+		t := newTable("GROUP", "STATE", "TYPE", "PROTOCOL")
 		for _, g := range groups.Sorted() {
-			rows = append(rows, row{g.Group, g.State, g.ProtocolType})
-			t.add(g.Group, g.State, orDash(g.ProtocolType))
+			rows = append(rows, row{g.Group, g.State, g.GroupType, g.ProtocolType})
+			t.add(g.Group, g.State, orDash(g.GroupType), orDash(g.ProtocolType))
 		}
 		return show(c, rows, func(w io.Writer) error {
 			if len(rows) == 0 {
@@ -59,118 +59,6 @@ func groupList(c *cli.Context) error {
 			return t.print(w)
 		})
 	})
-}
-
-// groupView is what `group describe` shows of one group.
-type groupView struct {
-	Group    string       `json:"group"`
-	State    string       `json:"state"`
-	Protocol string       `json:"protocol"`
-	TotalLag int64        `json:"total_lag"`
-	Members  []memberView `json:"members"`
-	Offsets  []offsetView `json:"offsets"`
-}
-
-type memberView struct {
-	MemberID   string  `json:"member_id"`
-	InstanceID *string `json:"instance_id"`
-	ClientID   string  `json:"client_id"`
-	Host       string  `json:"host"`
-	Partitions int     `json:"partitions"`
-}
-
-// offsetView is one partition of a group; -1 means unknown or not committed.
-type offsetView struct {
-	Topic     string `json:"topic"`
-	Partition int32  `json:"partition"`
-	Committed int64  `json:"committed"`
-	End       int64  `json:"end"`
-	Lag       int64  `json:"lag"`
-	MemberID  string `json:"member_id,omitempty"`
-}
-
-func groupDescribe(c *cli.Context) error {
-	groups, err := names(c, "group")
-	if err != nil {
-		return err
-	}
-	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
-		lags, err := adm.Lag(ctx, groups...)
-		if err != nil {
-			return fmt.Errorf("describe: %w", err)
-		}
-		var failed []string
-		views := []groupView{}
-		for _, l := range lags.Sorted() {
-			switch {
-			case l.Error() != nil:
-				failed = append(failed, describeFailure(l.Group, l.Error(), ""))
-			case l.State == "Dead":
-				failed = append(failed, describeFailure(l.Group, kerr.GroupIDNotFound, ""))
-			default:
-				views = append(views, viewGroup(l))
-			}
-		}
-		if len(views) > 0 {
-			if err := show(c, views, func(w io.Writer) error { return printGroups(w, views) }); err != nil {
-				return err
-			}
-		}
-		return failures("describe", failed)
-	})
-}
-
-func viewGroup(l kadm.DescribedGroupLag) groupView {
-	v := groupView{Group: l.Group, State: l.State, Protocol: l.Protocol, TotalLag: l.Lag.Total(), Members: []memberView{}, Offsets: []offsetView{}}
-	for _, m := range l.Members {
-		mv := memberView{MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, Host: strings.TrimPrefix(m.ClientHost, "/")}
-		if a, ok := m.Assigned.AsConsumer(); ok {
-			for _, t := range a.Topics {
-				mv.Partitions += len(t.Partitions)
-			}
-		}
-		v.Members = append(v.Members, mv)
-	}
-	for _, p := range l.Lag.Sorted() {
-		o := offsetView{Topic: p.Topic, Partition: p.Partition, Committed: p.Commit.At, End: p.End.Offset, Lag: p.Lag}
-		if p.Member != nil {
-			o.MemberID = p.Member.MemberID
-		}
-		v.Offsets = append(v.Offsets, o)
-	}
-	return v
-}
-
-func printGroups(w io.Writer, views []groupView) error {
-	for i, v := range views {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintf(w, "%s  %s, %s, lag %d\n", v.Group, v.State, plural(len(v.Members), "member"), v.TotalLag)
-		if len(v.Members) > 0 {
-			t := newTable("MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS")
-			for _, m := range v.Members {
-				instance := "-"
-				if m.InstanceID != nil {
-					instance = *m.InstanceID
-				}
-				t.add(m.MemberID, instance, orDash(m.ClientID), m.Host, m.Partitions)
-			}
-			if err := t.print(w); err != nil {
-				return err
-			}
-		}
-		if len(v.Offsets) > 0 {
-			t := newTable("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
-			for _, o := range v.Offsets {
-				t.add(o.Topic, o.Partition, orUnknown(o.Committed), orUnknown(o.End), orUnknown(o.Lag), orDash(o.MemberID))
-			}
-			if err := t.print(w); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func groupDelete(c *cli.Context) error {

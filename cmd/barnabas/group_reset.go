@@ -187,15 +187,15 @@ func (t resetTarget) resolve(row resetView, start, end, timed int64) (int64, err
 
 // stopped refuses to move a group that consumes; a plan only says so.
 func stopped(ctx context.Context, c *cli.Context, adm *kadm.Client, group string) error {
-	described, err := adm.DescribeGroups(ctx, group)
+	found, _, err := lookAtGroups(ctx, adm, []string{group})
 	if err != nil {
 		return fmt.Errorf("reset %s: %w", group, err)
 	}
-	d := described[group]
-	if len(d.Members) == 0 {
+	members := len(found[group].Members)
+	if members == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("group %s is in use by %s; stop its consumers first", group, plural(len(d.Members), "member"))
+	text := fmt.Sprintf("group %s is in use by %s; stop its consumers first", group, plural(members, "member"))
 	if c.Bool("execute") {
 		return fmt.Errorf("reset: %s", text)
 	}

@@ -131,19 +131,19 @@ func (w *waiter) missingTopics(ctx context.Context, topics []string) error {
 }
 
 func (w *waiter) missingGroups(ctx context.Context, groups []string) error {
-	lags, err := w.adm.Lag(ctx, groups...)
+	found, _, err := lookAtGroups(ctx, w.adm, groups)
 	if err != nil {
 		return fmt.Errorf("describe groups: %w", err)
 	}
 	for _, name := range groups {
-		l, ok := lags[name]
+		g, ok := found[name]
 		switch {
-		case !ok || l.Error() != nil || l.State == "Dead":
+		case !ok:
 			return fmt.Errorf("group %s does not exist", name)
-		case !strings.EqualFold(l.State, "Stable"):
-			return fmt.Errorf("group %s is %s", name, l.State)
-		case w.c.Bool("no-lag") && l.Lag.Total() != 0:
-			return fmt.Errorf("group %s lags by %d", name, l.Lag.Total())
+		case !strings.EqualFold(g.State, "Stable"):
+			return fmt.Errorf("group %s is %s", name, g.State)
+		case w.c.Bool("no-lag") && g.TotalLag != 0:
+			return fmt.Errorf("group %s lags by %d", name, g.TotalLag)
 		}
 	}
 	return nil
