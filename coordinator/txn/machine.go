@@ -116,7 +116,11 @@ func (s *step) set(id string, t *Transaction) {
 		s.decided = map[string]*Transaction{}
 	}
 	s.decided[id] = t
-	s.out.Records = append(s.out.Records, Record{TransactionalID: id, Transaction: t, Version: min(s.level, valueVersionMax)})
+	version := min(s.level, valueVersionMax)
+	if t != nil && (t.ClientVersion > 0 || t.NextProducerID != noProducerID) {
+		version = valueVersionMax // the other has no room for it
+	}
+	s.out.Records = append(s.out.Records, Record{TransactionalID: id, Transaction: t, Version: version})
 }
 
 func (s *step) answer(call uint64, response any) {

@@ -11,8 +11,9 @@ import (
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
-// The versions of Kafka's records. The first value version has no room for what
-// KIP-890 added; it is written while the cluster's transaction version is 0.
+// The versions of Kafka's records. The first value version, which is written while
+// the cluster's transaction version is 0, has no room for what KIP-890 added; the
+// producer id before is then forgotten in a restart, as in Kafka.
 const (
 	keyVersion      = 0
 	valueVersion0   = 0
