@@ -13,7 +13,7 @@ SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/g
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz crash crash-sample compat differential dumplog bench budget docs cover clean compat-sample sim
+.PHONY: help build run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog bench budget docs cover clean compat-sample sim
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ crash: build ## kill -9 under load, 100 times, with 2 GiB in unrolled segments
 
 crash-sample: build ## ten kills
 	$(MAKE) -C compat-tests crash-sample
+
+transactions: build ## Kafka's system test of transactions: copiers, aborts and kills for two minutes
+	$(MAKE) -C compat-tests transactions
+
+transactions-sample: build ## the same for twenty seconds
+	$(MAKE) -C compat-tests transactions-sample
 
 dumplog: build ## Apache Kafka's DumpLogSegments over what the broker wrote
 	$(MAKE) -C compat-tests dumplog

@@ -14,7 +14,7 @@ import (
 )
 
 // rows are the clients' packages, in the order in which docs/compat.md has them.
-var rows = []string{"kcat", "franz", "kgosuite", "sarama", "kafkago", "confluent", "java", "python", "node", "legacy"}
+var rows = []string{"kcat", "franz", "kgosuite", "sarama", "kafkago", "confluent", "java", "python", "node", "legacy", "streams", "connect"}
 
 func main() {
 	only := flag.String("rows", strings.Join(rows, ","), "which rows to run, by comma")
