@@ -107,6 +107,9 @@ func runBench(ctx context.Context, o options, write bool) error {
 			if err := oneRound(ctx, o, kind, r); err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
+			if err := groupRows(ctx, o, kind, r); err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
 		}
 	}
 	fmt.Print(r.table())

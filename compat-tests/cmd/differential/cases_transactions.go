@@ -218,6 +218,7 @@ func addCases(b *book) {
 			p, group, topic := s.transactionalProducer(c), s.group(c), s.topic(c, 1)
 			prepare(c, s, &p, group)
 			req := txnCommitRequest(s.version, p, group, topic)
+			req.Topics[0].TopicID = s.ids[topic]
 			if change != nil {
 				change(req)
 			}

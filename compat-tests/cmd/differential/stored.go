@@ -73,11 +73,11 @@ func (s *side) recordsAfter(c *Case, topic string, scenario func(*Case, *side) i
 	s.version = 0
 	partition := scenario(c, s)
 	s.learn(topic)
-	return s.internalRecords(topic, partition), nil
+	return s.internalRecords(c, topic, partition), nil
 }
 
 // internalRecords are the records of one run's names in a partition of an internal topic.
-func (s *side) internalRecords(topic string, partition int32) (lines []string) {
+func (s *side) internalRecords(c *Case, topic string, partition int32) (lines []string) {
 	for offset := int64(0); ; {
 		s.version = 12
 		req := fetchRequest(s, topic, offset)
@@ -92,7 +92,7 @@ func (s *side) internalRecords(topic string, partition int32) (lines []string) {
 		for _, b := range batchesOf(p.RecordBatches) {
 			offset = b.FirstOffset + int64(b.LastOffsetDelta) + 1
 			for _, r := range rawRecords(b) {
-				if line := s.internalRecord(topic, b, r); line != "" {
+				if line := s.internalRecord(c, topic, b, r); line != "" {
 					lines = append(lines, fmt.Sprintf("record[%d] = %s", len(lines), line))
 				}
 			}

@@ -75,12 +75,12 @@ func rawRecords(b kmsg.RecordBatch) (out []kmsg.Record) {
 const controlBit = 1 << 5
 
 // internalRecord shows a record of this run, decoded, without what belongs to one broker or moment.
-func (s *side) internalRecord(topic string, b kmsg.RecordBatch, r kmsg.Record) string {
+func (s *side) internalRecord(c *Case, topic string, b kmsg.RecordBatch, r kmsg.Record) string {
 	where := fmt.Sprintf("attributes %d sequence %d producer %s: ", b.Attributes, b.FirstSequence, kindOf(fmt.Sprint(b.ProducerID)))
 	if b.Attributes&controlBit != 0 {
 		return where + fmt.Sprintf("control key %x value %x", r.Key, r.Value)
 	}
-	if !strings.Contains(string(r.Key), runID) || len(r.Key) < 2 {
+	if !strings.Contains(string(r.Key), "-"+c.slug()+"-v0-"+runID) {
 		return ""
 	}
 	key, value := decodeInternal(topic, r)
