@@ -22,6 +22,7 @@ func (s *side) namedProducer(id string) producer {
 	req.Version, req.TransactionalID, req.TransactionTimeoutMillis = 4, &id, 60000
 	req.ProducerID, req.ProducerEpoch = -1, -1
 	resp := retried(s, req, func(r *kmsg.InitProducerIDResponse) int16 { return r.ErrorCode })
+	s.producers[resp.ProducerID] = true
 	return producer{id, resp.ProducerID, resp.ProducerEpoch}
 }
 

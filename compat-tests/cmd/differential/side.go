@@ -16,18 +16,19 @@ import (
 // side is one broker as a case sees it: it asks, and keeps the names of what it was told, so that a topic id or a
 // member id is shown under the same name on both sides.
 type side struct {
-	kind     harness.Kind
-	addr     string
-	wire     *harness.Wire
-	versions map[int16][2]int16
-	topicIDs map[[16]byte]string
-	ids      map[string][16]byte
-	without  map[int8]bool // kinds of coordinators that did not come
-	version  int16         // of the API that is walked now
+	kind      harness.Kind
+	addr      string
+	wire      *harness.Wire
+	versions  map[int16][2]int16
+	topicIDs  map[[16]byte]string
+	ids       map[string][16]byte
+	without   map[int8]bool  // kinds of coordinators that did not come
+	producers map[int64]bool // transactional ones, made since the map was
+	version   int16          // of the API that is walked now
 }
 
 func newSide(addr string, opts harness.Options) (*side, error) {
-	s := &side{kind: opts.Kind, addr: addr, topicIDs: map[[16]byte]string{}, ids: map[string][16]byte{}, without: map[int8]bool{}}
+	s := &side{kind: opts.Kind, addr: addr, topicIDs: map[[16]byte]string{}, ids: map[string][16]byte{}, without: map[int8]bool{}, producers: map[int64]bool{}}
 	req := kmsg.NewPtrApiVersionsRequest()
 	req.Version, req.ClientSoftwareName, req.ClientSoftwareVersion = 3, "differential", "1"
 	resp, err := s.try(req)

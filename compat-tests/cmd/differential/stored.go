@@ -70,7 +70,7 @@ func (s *side) recordsAfter(c *Case, topic string, scenario func(*Case, *side) i
 			err = fault.err
 		}
 	}()
-	s.version = 0
+	s.version, s.producers = 0, map[int64]bool{}
 	partition := scenario(c, s)
 	s.learn(topic)
 	return s.internalRecords(c, topic, partition), nil

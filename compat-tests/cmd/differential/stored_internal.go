@@ -78,6 +78,9 @@ const controlBit = 1 << 5
 func (s *side) internalRecord(c *Case, topic string, b kmsg.RecordBatch, r kmsg.Record) string {
 	where := fmt.Sprintf("attributes %d sequence %d producer %s: ", b.Attributes, b.FirstSequence, kindOf(fmt.Sprint(b.ProducerID)))
 	if b.Attributes&controlBit != 0 {
+		if !s.producers[b.ProducerID] {
+			return "" // another case's
+		}
 		return where + fmt.Sprintf("control key %x value %x", r.Key, r.Value)
 	}
 	if !strings.Contains(string(r.Key), "-"+c.slug()+"-v0-"+runID) {
