@@ -138,7 +138,7 @@ func leaderCases(b *book) {
 		req := kmsg.NewPtrElectLeadersRequest()
 		req.TimeoutMillis = 5000
 		return s.try(s.at(req))
-	})
+	}).masks("Topics")
 
 	reassigned := func(change func(*kmsg.AlterPartitionAssignmentsRequest)) answer {
 		return func(c *Case, s *side) (kmsg.Response, error) {

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
 
 func quotaCases(b *book) {
 	altered := func(change func(*Case, *side, *kmsg.AlterClientQuotasRequest)) answer {
@@ -148,6 +152,7 @@ func scramCases(b *book) {
 			made := upsert(s.name(c, "u"), 2, 8192)
 			made.Upsertions[0].SaltedPassword = make([]byte, 64)
 			must[*kmsg.AlterUserSCRAMCredentialsResponse](s, made)
+			s.whenKnown(made.Upsertions[0].Name)
 			req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
 			for _, u := range users(c, s) {
 				req.Users = append(req.Users, kmsg.DescribeUserSCRAMCredentialsRequestUser{Name: u})
@@ -169,4 +174,16 @@ func telemetryCases(b *book) {
 		req.ClientInstanceID, req.SubscriptionID, req.Metrics = [16]byte{1}, 77, []byte{1}
 		return s.try(s.at(req))
 	})
+}
+
+// whenKnown waits until a user's credential is described; Kafka's broker hears of it a moment after the controller.
+func (s *side) whenKnown(user string) {
+	req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
+	req.Users = []kmsg.DescribeUserSCRAMCredentialsRequestUser{{Name: user}}
+	for range 500 {
+		if must[*kmsg.DescribeUserSCRAMCredentialsResponse](s, req).Results[0].ErrorCode == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }

@@ -262,7 +262,7 @@ func endCases(b *book) {
 	b.bad(kmsg.EndTxn, "abort after commit", ended(true, false, func(s *side, p *producer) {
 		retried(s, endRequest(3, *p, true), func(r *kmsg.EndTxnResponse) int16 { return r.ErrorCode })
 		s.settled(*p)
-	}))
+	})).free("a retry is an error before v5 only")
 	b.bad(kmsg.EndTxn, "nothing to end", ended(false, true, nil))
 	b.bad(kmsg.EndTxn, "an old epoch", ended(true, true, func(_ *side, p *producer) { p.epoch-- }))
 	b.bad(kmsg.EndTxn, "a newer epoch", ended(true, true, func(_ *side, p *producer) { p.epoch += 3 }))
