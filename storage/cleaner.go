@@ -152,7 +152,8 @@ func (c *cleaner) close() {
 // cleanWorker is what one worker uses while it works.
 type cleanWorker struct {
 	*compact.Cleaner
-	cfg CleanerConfig
+	cfg     CleanerConfig
+	offsets *compact.OffsetMap
 	// check says whether the current round still makes sense.
 	check func() error
 	// onPace is called with every piece of work; tests set it.
@@ -187,7 +188,13 @@ func (c *cleaner) newWorker() *cleanWorker {
 // newMap makes the table of keys: as large as the offsets that it may have to
 // hold ask for, and no larger than its share of the memory.
 func (w *cleanWorker) newMap(keys int64) *compact.OffsetMap {
-	return compact.NewOffsetMap(compact.Slots(keys, w.cfg.DedupeBufferBytes, w.cfg.LoadFactor), w.cfg.LoadFactor)
+	slots := compact.Slots(keys, w.cfg.DedupeBufferBytes, w.cfg.LoadFactor)
+	if w.offsets == nil {
+		w.offsets = compact.NewOffsetMap(slots, w.cfg.LoadFactor)
+	} else {
+		w.offsets.Reset(slots, w.cfg.LoadFactor)
+	}
+	return w.offsets
 }
 
 // run cleans one log after the other until there is none to clean.

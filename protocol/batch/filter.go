@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // Head is what a cleaner of logs needs to know of a record.
@@ -28,29 +29,41 @@ type KeyWriter interface {
 // however large they are, it needs WorkingBytes of memory. When fn returns ErrStop
 // the walk ends without an error; other errors are passed on.
 func Heads(v View, maxBytes int, key KeyWriter, fn func(Head) error) error {
-	return walkRecords(v, maxBytes, func(w *walker, index int32) error {
-		h, err := w.head()
+	w, err := openWalk(v, maxBytes)
+	if err != nil || w == nil {
+		return err
+	}
+	defer w.close()
+	for i := range v.NumRecords() {
+		err := w.readHead(i, key, fn)
+		if errors.Is(err, ErrStop) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		key.Reset()
-		r := Head{Index: index, Offset: v.BaseOffset() + int64(h.offsetDelta), TimestampMs: w.timestamp(h.timestampDelta)}
-		if r.NullKey, err = w.writeField(key); err != nil {
-			return err
-		}
-		if r.NullValue, err = w.skipField(); err != nil {
-			return err
-		}
-		// Header fields were checked when the batch was stored.
-		rest := w.end - w.c.at()
-		if rest < 0 {
-			return errFieldEnds
-		}
-		if err := w.c.skip(rest); err != nil {
-			return err
-		}
-		return fn(r)
-	})
+	}
+	return w.cursor.atEnd()
+}
+
+func (w *walk) readHead(index int32, key KeyWriter, fn func(Head) error) error {
+	h, err := w.head()
+	if err != nil {
+		return err
+	}
+	key.Reset()
+	r := Head{Index: index, Offset: w.v.BaseOffset() + int64(h.offsetDelta), TimestampMs: w.timestamp(h.timestampDelta)}
+	if r.NullKey, err = w.writeField(key); err != nil {
+		return err
+	}
+	if r.NullValue, err = w.skipField(); err != nil {
+		return err
+	}
+	// Header fields were checked when the batch was stored.
+	if err := w.skipRest(); err != nil {
+		return err
+	}
+	return fn(r)
 }
 
 // RewriteOptions says what stays of a batch.
@@ -82,7 +95,7 @@ func Rewrite(dst []byte, v View, o RewriteOptions) ([]byte, error) {
 	}
 	defer c.put(v.Codec())
 	r := rewriter{o: o, out: c}
-	err = walkRecords(v, o.MaxDecodedBytes, r.record)
+	err = r.records(v)
 	if err == nil {
 		err = c.Close()
 	}
@@ -100,17 +113,31 @@ type rewriter struct {
 	front []byte
 }
 
-func (r *rewriter) record(w *walker, index int32) error {
+func (r *rewriter) records(v View) error {
+	w, err := openWalk(v, r.o.MaxDecodedBytes)
+	if err != nil || w == nil {
+		return err
+	}
+	defer w.close()
+	for i := range v.NumRecords() {
+		if err := r.record(w, i); err != nil {
+			return err
+		}
+	}
+	return w.cursor.atEnd()
+}
+
+func (r *rewriter) record(w *walk, index int32) error {
 	h, err := w.head()
 	if err != nil {
 		return err
 	}
+	if !r.o.Keep(index) {
+		return w.skipRest()
+	}
 	rest := w.end - w.c.at()
 	if rest < 0 {
 		return errFieldEnds
-	}
-	if !r.o.Keep(index) {
-		return w.c.skip(rest)
 	}
 	body := append(r.front[:0], make([]byte, binary.MaxVarintLen64)...)
 	body = append(body, 0)
@@ -158,37 +185,53 @@ func AppendEmpty(dst []byte, v View) []byte {
 	return dst
 }
 
-// walkRecords calls fn at the start of every record; fn reads it to its end.
-func walkRecords(v View, maxBytes int, fn func(w *walker, index int32) error) error {
+// walk reads the records of a batch one after the other, in pieces.
+type walk struct {
+	walker
+	cursor cursor
+	d      *decompressor
+}
+
+var walks = sync.Pool{New: func() any { return new(walk) }}
+
+// openWalk stands before the first record; nil when there is none. close must
+// follow.
+func openWalk(v View, maxBytes int) (*walk, error) {
+	if v.NumRecords() == 0 {
+		return nil, nil
+	}
 	if maxBytes <= 0 {
 		maxBytes = DefaultMaxDecodedBytes
 	}
-	c := cursor{b: v.records()}
+	w := walks.Get().(*walk)
+	w.cursor = cursor{b: v.records()}
 	if v.Codec() != None {
-		if v.NumRecords() == 0 {
-			return nil
-		}
 		d, r, err := openRecords(v, maxBytes)
 		if err != nil {
-			return err
+			walks.Put(w)
+			return nil, err
 		}
-		defer d.close()
-		c = d.cursor(r, maxBytes)
+		w.d, w.cursor = d, d.cursor(r, maxBytes)
 	}
-	w := walker{v: v, c: &c}
-	for i := range v.NumRecords() {
-		err := fn(&w, i)
-		if errors.Is(err, ErrStop) {
-			return nil
-		}
-		if err == nil {
-			err = w.done()
-		}
-		if err != nil {
-			return err
-		}
+	w.walker = walker{v: v, c: &w.cursor}
+	return w, nil
+}
+
+func (w *walk) close() {
+	if w.d != nil {
+		w.d.close()
 	}
-	return c.atEnd()
+	*w = walk{}
+	walks.Put(w)
+}
+
+// skipRest passes over what is left of a record.
+func (w *walk) skipRest() error {
+	rest := w.end - w.c.at()
+	if rest < 0 {
+		return errFieldEnds
+	}
+	return w.c.skip(rest)
 }
 
 // writeField is field for a cursor that may be refilled.

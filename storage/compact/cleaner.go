@@ -69,6 +69,10 @@ type Cleaner struct {
 	infos  []Batch
 	hasher *hasher
 	keep   bitmap
+	chosen choice
+	mapped mapping
+	// onChoose and onMap are the methods of these names.
+	onChoose, onMap func(batch.Head) error
 	// dry: nothing is written; the first batch that would change ends the work.
 	dry bool
 	// Stats of the current round.
@@ -80,7 +84,9 @@ type Cleaner struct {
 // called with every piece that is read or written, and often with 0: it may wait,
 // and its error ends the work.
 func NewCleaner(bufferBytes int, pace func(bytes int) error) *Cleaner {
-	return &Cleaner{bufferBytes: max(bufferBytes, minBufferBytes), pace: pace, hasher: newHasher()}
+	c := &Cleaner{bufferBytes: max(bufferBytes, minBufferBytes), pace: pace, hasher: newHasher()}
+	c.onChoose, c.onMap = c.chooseOne, c.mapOne
+	return c
 }
 
 // minBufferBytes holds a batch's header and more.
@@ -140,16 +146,9 @@ func (c *Cleaner) mapBatch(r *Round, v batch.View, txns *Transactions, m *Offset
 	case txns.data(v):
 		// What was aborted hides nothing.
 	default:
-		err = batch.Heads(v, maxDecodedBytes, c.hasher, func(h batch.Head) error {
-			if h.NullKey || h.Offset < r.FirstDirty {
-				return nil
-			}
-			if !m.put(c.hasher.key(), h.Offset) {
-				full = true
-				return batch.ErrStop
-			}
-			return nil
-		})
+		c.mapped = mapping{m: m, from: r.FirstDirty}
+		err = batch.Heads(v, maxDecodedBytes, c.hasher, c.onMap)
+		full = c.mapped.full
 	}
 	if err != nil {
 		return false, c.in.broken(v, err)
@@ -158,6 +157,24 @@ func (c *Cleaner) mapBatch(r *Round, v batch.View, txns *Transactions, m *Offset
 		m.advance(v.LastOffset())
 	}
 	return full, nil
+}
+
+// mapping is what mapBatch works on.
+type mapping struct {
+	m    *OffsetMap
+	from int64
+	full bool
+}
+
+func (c *Cleaner) mapOne(h batch.Head) error {
+	if h.NullKey || h.Offset < c.mapped.from {
+		return nil
+	}
+	if !c.mapped.m.put(c.hasher.key(), h.Offset) {
+		c.mapped.full = true
+		return batch.ErrStop
+	}
+	return nil
 }
 
 // maxDecodedBytes bounds what a batch may expand to; it passes in pieces.
@@ -171,6 +188,9 @@ func (r *reader) broken(v batch.View, err error) error {
 // CleanGroup copies what stays of some segments to sink, in order. The same
 // Transactions goes through all groups of a round.
 func (c *Cleaner) CleanGroup(r *Round, group []Source, next int64, m *OffsetMap, txns *Transactions, sink Sink) error {
+	if c.out == nil {
+		c.out = make([]byte, 0, c.bufferBytes)
+	}
 	c.out, c.infos = c.out[:0], c.infos[:0]
 	for i, s := range group {
 		to := next
@@ -209,11 +229,6 @@ func (c *Cleaner) cleanSegment(r *Round, m *OffsetMap, txns *Transactions, sink 
 		c.Stats.BytesRead += int64(len(v))
 		if err := c.cleanBatch(r, v, m, txns, sink); err != nil {
 			return err
-		}
-		if len(c.out) >= c.bufferBytes {
-			if err := c.flush(sink); err != nil {
-				return err
-			}
 		}
 	}
 }

@@ -42,11 +42,24 @@ func Slots(keys int64, sizeBytes int64, loadFactor float64) int {
 // NewOffsetMap makes a map of that many slots, which is full once a loadFactor of
 // them is taken.
 func NewOffsetMap(slots int, loadFactor float64) *OffsetMap {
-	m := &OffsetMap{slots: make([]entry, slots)}
+	m := &OffsetMap{}
+	m.Reset(slots, loadFactor)
+	return m
+}
+
+// Reset empties the map and gives it another size. It uses the memory that it has
+// where that is enough.
+func (m *OffsetMap) Reset(slots int, loadFactor float64) {
+	if cap(m.slots) < slots {
+		m.slots = nil // before the new ones are there
+		m.slots = make([]entry, slots)
+	} else {
+		m.slots = m.slots[:slots]
+		clear(m.slots)
+	}
 	// A free slot ends every search.
 	m.max = min(max(int(float64(slots)*loadFactor), 1), slots-1)
-	m.latest = -1
-	return m
+	m.used, m.latest = 0, -1
 }
 
 // Len is the number of keys.

@@ -57,7 +57,7 @@ func isLast(r *Round, v batch.View) bool {
 
 // kept sums up what stays of a batch.
 type kept struct {
-	records, read  int32
+	records        int32
 	firstMs, maxMs int64
 	tombstone      bool
 }
@@ -101,16 +101,22 @@ func (c *Cleaner) cleanBatch(r *Round, v batch.View, m *OffsetMap, txns *Transac
 	switch {
 	case c.dry && !whole:
 		return errChanged
-	case c.dry:
+	case c.dry || k.records == 0 && !f.always:
 		return nil
+	}
+	// What is left of a batch is seldom larger than it was.
+	if len(c.out)+len(v) > c.bufferBytes {
+		if err := c.flush(sink); err != nil {
+			return err
+		}
+	}
+	switch {
 	case whole:
 		return c.emit(v, func(dst []byte) ([]byte, error) { return append(dst, v...), nil })
 	case k.records > 0:
 		return c.rewrite(r, v, k, setHorizon)
-	case f.always:
-		return c.emit(v, func(dst []byte) ([]byte, error) { return batch.AppendEmpty(dst, v), nil })
 	}
-	return nil
+	return c.emit(v, func(dst []byte) ([]byte, error) { return batch.AppendEmpty(dst, v), nil })
 }
 
 // rewrite writes the records of a batch that c.keep has.
@@ -146,25 +152,36 @@ func (c *Cleaner) emit(v batch.View, write func(dst []byte) ([]byte, error)) err
 // choose decides about each record and notes the decisions in c.keep.
 func (c *Cleaner) choose(r *Round, v batch.View, m *OffsetMap) (kept, error) {
 	c.keep = c.keep[:0]
-	k := kept{firstMs: batch.NoTimestamp, maxMs: batch.NoTimestamp}
 	if v.IsControl() {
 		return c.keepMarker(v)
 	}
-	expired := v.HasDeleteHorizon() && r.NowMs >= v.BaseTimestamp()
-	err := batch.Heads(v, maxDecodedBytes, c.hasher, func(h batch.Head) error {
-		if !c.stays(h, m, expired) {
-			return nil
-		}
-		c.keep.set(h.Index)
-		if k.records == 0 {
-			k.firstMs = h.TimestampMs
-		}
-		k.records++
-		k.maxMs = max(k.maxMs, h.TimestampMs)
-		k.tombstone = k.tombstone || h.NullValue && h.Offset <= m.Latest()
+	c.chosen = choice{m: m, kept: kept{firstMs: batch.NoTimestamp, maxMs: batch.NoTimestamp}}
+	c.chosen.expired = v.HasDeleteHorizon() && r.NowMs >= v.BaseTimestamp()
+	err := batch.Heads(v, maxDecodedBytes, c.hasher, c.onChoose)
+	return c.chosen.kept, err
+}
+
+// choice is what choose gathers; it is not on the stack so that a batch costs no
+// memory of its own.
+type choice struct {
+	m       *OffsetMap
+	expired bool
+	kept
+}
+
+func (c *Cleaner) chooseOne(h batch.Head) error {
+	k := &c.chosen
+	if !c.stays(h, k.m, k.expired) {
 		return nil
-	})
-	return k, err
+	}
+	c.keep.set(h.Index)
+	if k.records == 0 {
+		k.firstMs = h.TimestampMs
+	}
+	k.records++
+	k.maxMs = max(k.maxMs, h.TimestampMs)
+	k.tombstone = k.tombstone || h.NullValue && h.Offset <= k.m.Latest()
+	return nil
 }
 
 // stays says whether a record does: the newest of its key, unless it is a
