@@ -207,13 +207,20 @@ func (c *Conn) enqueueExec(r *Request) {
 }
 
 // runExec serves the queued requests one after the other. The goroutine ends when
-// there are none, or the peer does not read its responses.
+// there are none, or the peer does not read its responses; of a lingering
+// connection it is the last that ends.
 func (c *Conn) runExec() {
 	for {
 		c.mu.Lock()
-		if c.life.closed || len(c.exec) == 0 || c.pendingOut.Load() > pendingOutMax {
+		stop := c.life.closed || c.pendingOut.Load() > pendingOutMax
+		if len(c.exec) == 0 || stop && !c.life.lingering {
 			c.execRunning = false
+			last := c.life.lingering
+			c.life.lingering = false
 			c.mu.Unlock()
+			if last {
+				c.srv.removed(c)
+			}
 			return
 		}
 		r := c.exec[0]

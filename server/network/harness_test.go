@@ -41,6 +41,7 @@ const (
 	keySmallOnly    // takes at most smallOnlyBytes
 	keyBrokenRegion // a region that cannot be read to its end
 	keyRequeue      // echo, that asks a loop for the executor first
+	keySilentRequeue
 )
 
 const (
@@ -91,6 +92,10 @@ func (h *testHandler) Serve(r *network.Request) {
 			return
 		}
 		r.Complete(answer(r.Frame, r.Frame[8:]))
+	case keySilentRequeue:
+		if !r.Requeue() {
+			r.NoResponse()
+		}
 	case keyLater:
 		r.Own()
 		h.finishes.Add(1)

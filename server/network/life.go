@@ -8,6 +8,8 @@ type life struct {
 	detail           string
 	// hangup closes once the out-queue is empty.
 	hangup bool
+	// lingering: the peer has left, and what it sent before is still served.
+	lingering bool
 	// The reader has stopped because the connection is full, or waits for the
 	// memory budget.
 	pausedFull, pausedBudget bool
@@ -191,7 +193,9 @@ func (c *Conn) shut(kind closeKind, detail string) {
 }
 
 // finalize is the end of a connection: it is called once the reader has stopped for
-// good, and returns when nobody uses the socket any more.
+// good, and returns when nobody uses the socket any more. Whole requests of a peer
+// that left are served all the same: a producer with acks=0 closes when it has
+// sent.
 func (c *Conn) finalize(kind closeKind, detail string) {
 	c.mu.Lock()
 	if c.life.closed {
@@ -203,7 +207,15 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	}
 	c.life.closed = true
 	c.quiesceLocked()
-	execs, hooks := c.takeExecLocked(), c.onClose
+	var execs []*Request
+	c.life.lingering = c.life.kind == closedPeer && (c.execRunning || len(c.exec) > 0)
+	linger, start := c.life.lingering, c.life.lingering && !c.execRunning
+	if linger {
+		c.execRunning = true
+	} else {
+		execs = c.takeExecLocked()
+	}
+	hooks := c.onClose
 	c.onClose = nil
 	var list *outList
 	if !c.out.writing { // else the writer releases it, see endWriteLocked
@@ -220,7 +232,12 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	for _, f := range hooks {
 		f()
 	}
-	c.srv.removed(c)
+	if start {
+		go c.runExec()
+	}
+	if !linger {
+		c.srv.removed(c)
+	}
 }
 
 // quiesceLocked waits until no call on the socket is under way. It lets go of the

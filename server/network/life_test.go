@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -193,6 +194,39 @@ func TestConnectionsCutInTheMiddle(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.dial().ping(1)
+	})
+}
+
+// TestRequestsOfAPeerThatLeftAreServed: a producer with acks=0 closes when it has
+// sent, and what it sent must not be lost in the queue for the executor.
+func TestRequestsOfAPeerThatLeftAreServed(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		const requests = 20
+		f := start(t, o)
+		gate, left := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		f.h.serve = func(r *network.Request) {
+			once.Do(func() { r.Conn.OnClose(func() { close(left) }) })
+			if !r.OnLoop() {
+				<-gate
+			}
+		}
+		c := f.dial()
+		stream := request(keySilentRequeue, 0, nil)
+		for i := 1; i < requests; i++ {
+			stream = append(stream, request(keySilent, i, make([]byte, 1000))...)
+		}
+		c.send(stream)
+		c.Close()
+		if !o.Std { // else one goroutine reads and serves, and is at the gate
+			<-left
+			if n := f.Connections(); n != 1 {
+				t.Errorf("%d connections while requests wait", n)
+			}
+		}
+		close(gate)
+		f.eventually("every request is served", func() bool { return f.h.served.Load()-f.h.onLoop.Load() == requests })
+		f.eventually("the connection is gone", func() bool { return f.Connections() == 0 })
 	})
 }
 
