@@ -46,6 +46,9 @@ func (c *Client) ID() string {
 	return strings.NewReplacer("/", "-", "@", "").Replace(c.Name + "-" + c.Version)
 }
 
+// Err is why the client cannot be run, nil when it can.
+func (c *Client) Err() error { return c.err }
+
 // Clients are the clients of a test program; MainOf fills it.
 var Clients []*Client
 
