@@ -1,9 +1,11 @@
 package server
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/vfs"
@@ -89,5 +91,23 @@ func TestFeatureLevelsAreTold(t *testing.T) {
 	askAll(t, n, `AlterClientQuotas v1 {"Entries":[{"Entity":[{"Type":"user","Name":"u"}],"Ops":[{"Key":"producer_byte_rate","Value":5}]}]}`)
 	if again, later := finalized(); again != levels || later <= epoch {
 		t.Fatalf("%d levels in epoch %d, then %d in epoch %d", levels, epoch, again, later)
+	}
+}
+
+// What clients push is on the metrics page, under their names. A client pushes for
+// the last time when it closes.
+func TestPushedMetricsAreShown(t *testing.T) {
+	n := start(t, vfs.NewMem(), load(t, testDir, "barnabas.admin.listener=127.0.0.1:0"))
+	askAll(t, n, `IncrementalAlterConfigs v1 {"Resources":[{"ResourceType":16,"ResourceName":"all","Configs":[{"Name":"metrics","Op":0,"Value":"org.apache.kafka."}]}]}`)
+	cl := client(t, n, kgo.ClientID("pusher"))
+	for told := false; !told; {
+		produce(t, cl, "t", "one")
+		told = strings.Contains(get(t, n, "/metrics", http.StatusOK), "barnabas_client_metrics_instances 1")
+	}
+	cl.Close()
+	page := get(t, n, "/metrics", http.StatusOK)
+	const want = `kafka_client_producer_connection_creation_total{client_id="pusher",client_instance_id="`
+	if !strings.Contains(page, want) || !strings.Contains(page, `barnabas_client_metrics_pushes_total{outcome="NONE"} 1`) {
+		t.Fatalf("%s is not on the page:\n%s", want, page)
 	}
 }

@@ -84,6 +84,7 @@ func (n *Node) handlers() *api.Handlers {
 		AutoCreate:    func() bool { return config.AutoCreateTopicsEnable.Get(n.live.Snapshot()) },
 		Groups:        n.groups,
 		Transactions:  n.transactions, InternalTopic: n.internalTopic,
+		ClientMetrics: n.clientStats, TelemetryMaxBytes: config.TelemetryMaxBytes.Get(snap),
 	}
 }
 

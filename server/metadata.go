@@ -82,7 +82,7 @@ func (n *Node) register() error {
 		return fmt.Errorf("register broker %d: %w", n.id, err)
 	}
 	n.store.SetBrokerEpoch(n.epoch.Load())
-	n.driver.Subscribe(n.live, cleanerConfig{n}, n.replicas, n.groups, n.images)
+	n.driver.Subscribe(n.live, cleanerConfig{n}, n.replicas, n.groups, n.clientStats, n.images)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/park"
 	"github.com/barnabas-mq/barnabas/server/admin"
 	"github.com/barnabas-mq/barnabas/server/api"
+	"github.com/barnabas-mq/barnabas/server/clientmetrics"
 	"github.com/barnabas-mq/barnabas/server/config"
 	"github.com/barnabas-mq/barnabas/server/network"
 	"github.com/barnabas-mq/barnabas/storage"
@@ -45,6 +46,7 @@ type Node struct {
 	groups       *group.Coordinator
 	transactions *txn.Coordinator
 	producerIDs  *api.ProducerIDs
+	clientStats  *clientmetrics.Manager
 	net          *network.Server
 	admin        *admin.Server
 

@@ -10,6 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/coordinator/runtime"
 	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/internal/park"
+	"github.com/barnabas-mq/barnabas/server/clientmetrics"
 	"github.com/barnabas-mq/barnabas/server/config"
 )
 
@@ -39,6 +40,10 @@ func (n *Node) openPartitions() error {
 		Partitions: func() int32 { return n.partitionsOf(group.Topic) }, World: n.world,
 	})
 	n.openTransactions()
+	n.clientStats = clientmetrics.New(clientmetrics.Options{
+		Clock: n.env.Clock, Log: n.env.Log, Metrics: n.env.Metrics, NewID: n.env.newID,
+		MaxBytes: int(config.TelemetryMaxBytes.Get(n.live.Snapshot())),
+	})
 	n.onClose("coordinators and waits", func(context.Context) error {
 		n.transactions.Close()
 		n.groups.Close()

@@ -10,7 +10,10 @@ func (r *Registry) Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n" +
 		"Served in Prometheus' text format at `/metrics` on the admin address. The `go_*` and `process_*`\n" +
-		"metrics of the Prometheus client are there as well. This page is generated; a test compares it.\n\n" +
+		"metrics of the Prometheus client are there as well, and as `kafka_client_*` whatever clients push of their own (KIP-714):\n" +
+		"`org.apache.kafka.producer.node.count` of a client is `kafka_client_producer_node_count` with the labels `client_id`,\n" +
+		"`client_instance_id`, `client_software_name`, `client_software_version`, `client_source_address` and those that the client adds.\n" +
+		"This page is generated; a test compares it.\n\n" +
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, d := range r.Defs() {
 		labels := ""

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"coordinator/runtime", "coordinator/group/assignor"},
 	{"coordinator/group", "coordinator/txn", "coordinator/share"},
 	{"server/config"},
-	{"server/auth", "server/quota"},
+	{"server/auth", "server/quota", "server/clientmetrics"},
 	{"server/network"},
 	{"server/api"},
 	{"console"},
@@ -41,6 +41,7 @@ var owners = map[string]string{
 	"github.com/prometheus":             "internal/telemetry",
 	"github.com/twmb/franz-go/pkg/kgo":  "cmd/barnabas",
 	"github.com/twmb/franz-go/pkg/kadm": "cmd/barnabas",
+	"google.golang.org/protobuf":        "server/clientmetrics",
 	// A template makes the linker keep every method: docs/decisions/0004-binary-size.md.
 	"text/template": "nobody",
 	"html/template": "nobody",

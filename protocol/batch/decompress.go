@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -191,17 +192,26 @@ func WorkingBytes(v View) int {
 const lz4MaxBlock = 4 << 20
 
 // decompress returns the records of v uncompressed: the bytes of v themselves
-// when they are. The result grows as bytes arrive, up to maxBytes.
+// when they are.
 func decompress(v View, maxBytes int) ([]byte, error) {
 	if v.Codec() == None {
 		return v.records(), nil
 	}
-	d, r, err := openRecords(v, maxBytes)
+	return Decompress(v.Codec(), v.records(), maxBytes)
+}
+
+// IsTooLarge says that Decompress met its bound.
+func IsTooLarge(err error) bool { return errors.Is(err, kerr.MessageTooLarge) }
+
+// Decompress returns what a codec made src of. The result grows as bytes arrive, up
+// to maxBytes; beyond, IsTooLarge tells. It may have to wait for another large one.
+func Decompress(codec Codec, src []byte, maxBytes int) ([]byte, error) {
+	d, r, err := openCompressed(codec, src, maxBytes)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	out := make([]byte, 0, min(maxBytes, 4*len(v.records())+64))
+	out := make([]byte, 0, min(maxBytes, 4*len(src)+64))
 	for {
 		if len(out) == cap(out) {
 			grown := make([]byte, len(out), 2*cap(out)+windowSize)
@@ -217,7 +227,7 @@ func decompress(v View, maxBytes int) ([]byte, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, decodeError(fmt.Errorf("%v: %w", v.Codec(), err))
+			return nil, decodeError(fmt.Errorf("%v: %w", codec, err))
 		}
 	}
 }

@@ -3,11 +3,13 @@ package api
 import (
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/protocol"
+	"github.com/barnabas-mq/barnabas/server/clientmetrics"
 	"github.com/barnabas-mq/barnabas/server/network"
 )
 
@@ -77,12 +79,15 @@ func unserved(key, version int16) string {
 }
 
 // session is what is kept between the requests of one connection. Only Serve
-// touches it, and a connection's requests are served one after another.
+// touches it, and a connection's requests are served one after another; what is
+// atomic is read when the connection closes.
 type session struct {
 	clientID                      string
 	softwareName, softwareVersion string
 	// parked are the connection's long polls, nil before the first.
 	parked *parkedCalls
+	// metricsID is the client instance whose metrics came last on the connection.
+	metricsID atomic.Pointer[clientmetrics.ID]
 }
 
 func sessionOf(c *network.Conn) *session {

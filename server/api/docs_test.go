@@ -67,7 +67,7 @@ var apiNotes = map[int16]string{
 	64: "Unregisters a broker; one that runs serves no partition until it starts again.",
 	65: "Describes transactions.", 66: "Lists transactions.",
 	68: "The one request of the KIP-848 group protocol.", 69: "Describes KIP-848 groups.",
-	71: "Which metrics a client shall push (KIP-714).", 72: "Takes metrics that clients push (KIP-714).",
+	71: "Which metrics a client shall push (KIP-714).", 72: "Takes metrics that clients push; they are on the metrics page.",
 	74: "Lists the resources that configurations are set on.",
 	75: "Describes partitions page by page (KIP-966).",
 	76: "Keeps a member of a share group alive (KIP-932).", 77: "Describes share groups.",

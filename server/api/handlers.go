@@ -40,6 +40,10 @@ type Handlers struct {
 	// LogDir is the data folder, DirectoryID its id.
 	LogDir      LogDir
 	DirectoryID [16]byte
+	// ClientMetrics takes what clients push; TelemetryMaxBytes is
+	// telemetry.max.bytes.
+	ClientMetrics     ClientMetrics
+	TelemetryMaxBytes int32
 	// Quorum is the metadata log.
 	Quorum Quorum
 	// Resolves says that a host is an address or has one; it may wait for a name

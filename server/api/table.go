@@ -93,6 +93,8 @@ var Table = []API{
 	rowOf(0, false, (*Handlers).listTransactions),
 	rowOf(0, true, (*Handlers).consumerGroupHeartbeat),
 	rowOf(0, true, (*Handlers).consumerGroupDescribe),
+	rowOf(0, true, (*Handlers).getTelemetrySubscriptions),
+	rowOf(0, false, (*Handlers).pushTelemetry).withoutFrame(),
 	rowOf(0, false, (*Handlers).listConfigResources),
 	rowOf(0, false, (*Handlers).describeTopicPartitions),
 	rowOf(0, true, (*Handlers).addRaftVoter),

@@ -146,8 +146,6 @@ var acceptedBroker = []*Decl{
 		"The longest time a broker tries to connect to another."),
 	accept(familyBroker, "socket.connection.setup.timeout.ms", TypeLong, "10000", Check{}, Medium, ReadOnly,
 		"How long a broker first tries to connect to another."),
-	accept(familyBroker, "telemetry.max.bytes", TypeInt, "1048576", AtLeast(1), Low, ReadOnly,
-		"The largest push of client metrics (KIP-714)."),
 	hidden(familyBroker, "unclean.leader.election.interval.ms", TypeLong, "300000", AtLeast(1), Medium, ReadOnly,
 		"How often partitions without a leader are looked at when unclean elections are allowed."),
 	hidden(familyBroker, "unstable.api.versions.enable", TypeBoolean, "false", Check{}, High, ReadOnly,

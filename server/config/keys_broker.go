@@ -14,6 +14,10 @@ var (
 		Name: "broker.rack", Null: true, Importance: Medium,
 		Doc: "The rack or zone of this broker, told to clients and used to spread replicas.",
 	})
+	TelemetryMaxBytes = define(familyBroker, Key[int32]{
+		Name: "telemetry.max.bytes", Default: 1 << 20, Check: AtLeast(1), Importance: Low,
+		Doc: "The largest push of a client's metrics (KIP-714), compressed or not.",
+	})
 	ProcessRoles = define(familyBroker, Key[[]string]{
 		Name: "process.roles", Default: []string{"broker", "controller"}, Check: EachOf("broker", "controller"),
 		Doc: "What this process is. A Barnabas node is always broker and controller at once.",

@@ -1,0 +1,203 @@
+package clientmetrics
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/barnabas-mq/barnabas/internal/telemetry"
+	"github.com/barnabas-mq/barnabas/storage"
+)
+
+// Bounds of what is kept: a Java producer has some 100 series, each of some 200
+// bytes of names.
+const (
+	seriesMax         = 10_000
+	seriesPerInstance = 1000
+	seriesBytesMax    = 8 << 20
+	nameMax           = 200
+	labelsMax         = 16
+	labelValueMax     = 250
+)
+
+// series is the newest value of one metric of one client.
+type series struct {
+	name           string
+	counter        bool
+	labels, values []string
+	value          float64
+	bytes          int
+}
+
+// seriesTable counts the series of all instances; the manager's mutex guards it.
+type seriesTable struct {
+	count, bytes int
+	// kinds says of each name how many series have it, and that they count.
+	kinds map[string]*nameKind
+}
+
+type nameKind struct {
+	counter bool
+	count   int
+}
+
+// add keeps the newest values and returns how many points found no place.
+func (t *seriesTable) add(i *instance, points []point) (dropped int) {
+	for _, p := range points {
+		key := seriesKey(p)
+		s := i.series[key]
+		if s == nil {
+			if s = t.make(i, p); s == nil {
+				dropped++
+				continue
+			}
+			i.series[key] = s
+		}
+		if p.delta {
+			s.value += p.value
+		} else {
+			s.value = p.value
+		}
+	}
+	return dropped
+}
+
+func seriesKey(p point) string {
+	var b strings.Builder
+	b.WriteString(p.name)
+	for _, a := range p.attributes {
+		b.WriteByte(0)
+		b.WriteString(a.key)
+		b.WriteByte(0)
+		b.WriteString(a.value)
+	}
+	return b.String()
+}
+
+// make is a new series, nil when there is no room for it, or when its name counts
+// for another client what is no counter for this one.
+func (t *seriesTable) make(i *instance, p point) *series {
+	if t.count >= seriesMax || len(i.series) >= seriesPerInstance {
+		return nil
+	}
+	s := &series{name: metricNameOf(p.name), counter: p.counter}
+	s.labels, s.values = labelsOf(i.client, p.attributes)
+	s.bytes = len(s.name) + len(seriesKey(p))
+	for n := range s.labels {
+		s.bytes += len(s.labels[n]) + len(s.values[n])
+	}
+	kind := t.kinds[s.name]
+	if kind == nil {
+		kind = &nameKind{counter: s.counter}
+	}
+	if t.bytes+s.bytes > seriesBytesMax || kind.counter != s.counter || i.has(s) {
+		return nil
+	}
+	if t.kinds == nil {
+		t.kinds = map[string]*nameKind{}
+	}
+	t.kinds[s.name] = kind
+	kind.count++
+	t.count++
+	t.bytes += s.bytes
+	return s
+}
+
+// has says that an instance has a series of the same name and labels: two names of a
+// client may become one here.
+func (i *instance) has(s *series) bool {
+	for _, other := range i.series {
+		if other.name == s.name && slices.Equal(other.labels, s.labels) && slices.Equal(other.values, s.values) {
+			return true
+		}
+	}
+	return false
+}
+
+// remove forgets all series of an instance.
+func (t *seriesTable) remove(i *instance) {
+	for _, s := range i.series {
+		t.count--
+		t.bytes -= s.bytes
+		if kind := t.kinds[s.name]; kind != nil {
+			if kind.count--; kind.count == 0 {
+				delete(t.kinds, s.name)
+			}
+		}
+	}
+	i.series = nil
+}
+
+const (
+	// clientPrefix stands in front of every name, so that no client's metric can
+	// be taken for one of the broker.
+	clientPrefix = "kafka_client_"
+	kafkaPrefix  = "org.apache.kafka."
+)
+
+// metricNameOf is a metric's name on the page: org.apache.kafka.producer.node.count is
+// kafka_client_producer_node_count.
+func metricNameOf(name string) string {
+	return clientPrefix + plain(cut(strings.TrimPrefix(name, kafkaPrefix), nameMax))
+}
+
+// plain keeps the letters, digits and underscores of a name.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+func cut(s string, most int) string {
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// labelsOf are a series' labels: who the client is, then what it says itself.
+func labelsOf(c Client, attributes []attribute) (labels, values []string) {
+	labels = []string{"client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address"}
+	values = []string{idText(c.ID), c.ClientID, c.SoftwareName, c.SoftwareVersion, c.Address}
+	for _, a := range attributes {
+		name := plain(cut(a.key, labelValueMax))
+		if len(labels) >= labelsMax {
+			break
+		}
+		if name[0] >= '0' && name[0] <= '9' || strings.HasPrefix(name, "__") {
+			name = "label_" + name
+		}
+		if !slices.Contains(labels, name) {
+			labels, values = append(labels, name), append(values, a.value)
+		}
+	}
+	for n := range values {
+		values[n] = cut(values[n], labelValueMax)
+	}
+	return labels, values
+}
+
+// idText is an id in Kafka's 22 characters.
+func idText(id ID) string { return storage.FormatID(id) }
+
+// samples are all series for the metrics page.
+func (m *Manager) samples() []telemetry.Sample {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sweepLocked(m.o.Clock.Now())
+	out := make([]telemetry.Sample, 0, m.series.count)
+	for e := m.used.Front(); e != nil; e = e.Next() {
+		for _, s := range e.Value.(*instance).series {
+			kind := telemetry.KindGauge
+			if s.counter {
+				kind = telemetry.KindCounter
+			}
+			out = append(out, telemetry.Sample{
+				Name: s.name, Kind: kind, Help: "Pushed by clients (KIP-714).", Labels: s.labels, Values: s.values, Value: s.value,
+			})
+		}
+	}
+	return out
+}
