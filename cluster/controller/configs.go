@@ -200,7 +200,7 @@ func (m *Machine) checkResource(img *metadata.Image, resource metadata.ConfigRes
 		if resource.Name == "" {
 			return protocol.Errorf(kerr.InvalidRequest, "Default group resources are not allowed.")
 		}
-		return checkEach(all, m.cfg.Checker.CheckGroup)
+		return m.cfg.Checker.CheckGroup(all)
 	case metadata.ResourceClientMetrics:
 		if resource.Name == "" {
 			return protocol.Errorf(kerr.InvalidRequest, "Subscription name can't be empty")

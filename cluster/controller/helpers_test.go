@@ -40,7 +40,10 @@ func (checker) CheckBroker(broker, name, value string) error {
 	return checker{}.check("broker", name, value)
 }
 
-func (checker) CheckGroup(name, value string) error { return checker{}.check("group", name, value) }
+func (checker) CheckGroup(all map[string]string) error {
+	return checkEach(all, func(name, value string) error { return checker{}.check("group", name, value) })
+}
+
 func (checker) CheckClientMetrics(name, value string) error {
 	return checker{}.check("metrics", name, value)
 }

@@ -17,7 +17,8 @@ type ConfigChecker interface {
 	CheckTopicConfigs(all map[string]string) error
 	// CheckBroker checks one key of one broker, or of all with broker "".
 	CheckBroker(broker, name, value string) error
-	CheckGroup(name, value string) error
+	// CheckGroup checks everything that would be set on a group.
+	CheckGroup(all map[string]string) error
 	CheckClientMetrics(name, value string) error
 	// IsList says whether values can be appended to a key and taken from it.
 	IsList(resourceType int8, name string) bool

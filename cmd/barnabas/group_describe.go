@@ -169,8 +169,12 @@ func viewConsumerGroup(ctx context.Context, adm *kadm.Client, d kadm.DescribedCo
 	if len(all) == 0 {
 		return v, nil
 	}
-	ends, err := adm.ListEndOffsets(ctx, all.Topics()...)
 	var some *kadm.ShardErrors
+	starts, err := adm.ListStartOffsets(ctx, all.Topics()...)
+	if err != nil && !errors.As(err, &some) {
+		return v, fmt.Errorf("starts of the partitions of %s: %w", d.Group, err)
+	}
+	ends, err := adm.ListEndOffsets(ctx, all.Topics()...)
 	if err != nil && !errors.As(err, &some) {
 		return v, fmt.Errorf("ends of the partitions of %s: %w", d.Group, err)
 	}
@@ -178,7 +182,7 @@ func viewConsumerGroup(ctx context.Context, adm *kadm.Client, d kadm.DescribedCo
 		for _, p := range t.Partitions {
 			o := offsetView{Topic: t.Topic, Partition: p}
 			o.MemberID = owners[o]
-			v.Offsets = append(v.Offsets, lagOf(o, committed, ends))
+			v.Offsets = append(v.Offsets, lagOf(o, committed, starts, ends))
 		}
 	}
 	for _, o := range v.Offsets {
@@ -189,13 +193,17 @@ func viewConsumerGroup(ctx context.Context, adm *kadm.Client, d kadm.DescribedCo
 
 // lagOf fills in where a partition ends and how far the group is behind: all of
 // it while nothing is committed.
-func lagOf(o offsetView, committed kadm.OffsetResponses, ends kadm.ListedOffsets) offsetView {
+func lagOf(o offsetView, committed kadm.OffsetResponses, starts, ends kadm.ListedOffsets) offsetView {
 	o.Committed, o.End, o.Lag = -1, -1, -1
 	if c, ok := committed.Lookup(o.Topic, o.Partition); ok && c.Err == nil {
 		o.Committed = c.At
 	}
+	from := max(o.Committed, 0)
+	if s, ok := starts.Lookup(o.Topic, o.Partition); ok && s.Err == nil {
+		from = max(from, s.Offset)
+	}
 	if e, ok := ends.Lookup(o.Topic, o.Partition); ok && e.Err == nil {
-		o.End, o.Lag = e.Offset, max(e.Offset-max(o.Committed, 0), 0)
+		o.End, o.Lag = e.Offset, max(e.Offset-from, 0)
 	}
 	return o
 }

@@ -115,5 +115,6 @@ func (s *step) heartbeatIntervalMs(group string) int32 {
 }
 
 func (s *step) assignmentIntervalMs(group string) int32 {
-	return s.groupSetting(group, groupAssignmentIntervalMs, s.world.AssignmentIntervalMs, s.cfg.Consumer.AssignmentIntervalMs)
+	limits := s.cfg.Consumer.AssignmentIntervalMs
+	return s.groupSetting(group, groupAssignmentIntervalMs, limits.clamp(s.world.AssignmentIntervalMs), limits)
 }

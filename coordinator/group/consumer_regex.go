@@ -1,7 +1,9 @@
 package group
 
 import (
+	"errors"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -14,13 +16,36 @@ const regexEveryMs = 1000
 // maxRegexes bounds the compiled expressions that are kept.
 const maxRegexes = 1 << 10
 
+// maxRegexSize bounds a compiled expression: counted repetitions make large ones
+// of short texts, and each is held against every topic. A few hundred names in
+// one expression are far below it.
+const maxRegexSize = 1 << 15
+
+var errLargeRegex = errors.New("the expression is too large")
+
 // compileRegex compiles an expression that has to match a whole name. Kafka's
 // expressions are RE2's, as Go's are.
 func compileRegex(expr string) (*regexp.Regexp, error) {
-	if _, err := regexp.Compile(expr); err != nil {
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
 		return nil, err
 	}
+	if regexSize(parsed) > maxRegexSize {
+		return nil, errLargeRegex
+	}
 	return regexp.Compile(`\A(?:` + expr + `)\z`)
+}
+
+// regexSize is about how many instructions an expression is compiled to.
+func regexSize(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += regexSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Max, re.Min, 1)
+	}
+	return min(n, maxRegexSize+1)
 }
 
 // regex is a compiled expression, nil for one that does not compile.

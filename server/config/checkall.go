@@ -17,6 +17,7 @@ func (l *loader) checkAll() []Listener {
 	l.checkFolders(s)
 	l.checkRefused(s)
 	l.checkLimits(s)
+	l.checkConsumerGroups(s)
 	return l.checkListeners(s)
 }
 

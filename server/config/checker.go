@@ -108,8 +108,38 @@ func (c *Checker) checkCleaner(d *Decl, value string) error {
 	return nil
 }
 
-// CheckGroup checks one key of a group.
-func (c *Checker) CheckGroup(name, value string) error {
+// CheckGroup checks everything that is set on a group together: its members must
+// be heard of before their session ends.
+func (c *Checker) CheckGroup(all map[string]string) error {
+	for _, name := range sortedKeys(all) {
+		if err := c.checkGroupKey(name, all[name]); err != nil {
+			return err
+		}
+	}
+	for _, kind := range []string{"consumer", "share", "streams"} {
+		session, heartbeat := kind+".session.timeout.ms", kind+".heartbeat.interval.ms"
+		_, hasSession := all[session]
+		_, hasHeartbeat := all[heartbeat]
+		if (hasSession || hasHeartbeat) && c.groupNumber(session, all) <= c.groupNumber(heartbeat, all) {
+			return protocol.Errorf(kerr.InvalidConfig, "%s must be greater than %s", session, heartbeat)
+		}
+	}
+	return nil
+}
+
+// groupNumber is what a group's key stands at, be it set on the group or not.
+func (c *Checker) groupNumber(name string, all map[string]string) float64 {
+	d := groupKeys.byName[name]
+	v := c.snap.behind(d)
+	if text, ok := all[name]; ok {
+		v, _ = d.Parse(text) // checked before
+	}
+	n, _ := number(v)
+	return n
+}
+
+// checkGroupKey checks one key of a group.
+func (c *Checker) checkGroupKey(name, value string) error {
 	d := groupKeys.byName[name]
 	if d == nil {
 		return protocol.Errorf(kerr.InvalidConfig, "Unknown group config name: %s", name)

@@ -215,6 +215,11 @@ func TestRefusals(t *testing.T) {
 		{"remote.log.storage.system.enable=true", "remote.log.storage.system.enable=true (f:1): there is no tiered storage; want false"},
 		{"log.retention.ms=0", "log.retention.ms=0 (f:1): want -1 for no limit, or at least 1"},
 		{"group.min.session.timeout.ms=9000000", "group.min.session.timeout.ms=9000000 (f:1): the smallest session time-out (9000000) is above the largest (1800000)"},
+		{"group.consumer.session.timeout.ms=90000", "group.consumer.session.timeout.ms=90000 (f:1): group.consumer.max.session.timeout.ms is 60000; want at most that"},
+		{"group.consumer.heartbeat.interval.ms=1", "group.consumer.heartbeat.interval.ms=1 (f:1): group.consumer.min.heartbeat.interval.ms is 5000; want at least that"},
+		{"group.consumer.max.assignment.interval.ms=1\ngroup.consumer.min.assignment.interval.ms=2", "group.consumer.max.assignment.interval.ms=1 (f:1): group.consumer.min.assignment.interval.ms is 2; want at least that"},
+		{"group.consumer.min.session.timeout.ms=1\ngroup.consumer.session.timeout.ms=5000", "group.consumer.heartbeat.interval.ms=5000 (default): group.consumer.session.timeout.ms is 5000; want less than that"},
+		{"group.consumer.assignors=sticky", "group.consumer.assignors=sticky (f:1): want a list of uniform, range, org.apache.kafka.coordinator.group.assignor.UniformAssignor or org.apache.kafka.coordinator.group.assignor.RangeAssignor"},
 		{"queued.max.request.bytes=5", "queued.max.request.bytes=5 (f:1): want at least socket.request.max.bytes, which is 104857600"},
 		{"max.connections.per.ip.overrides=a", "max.connections.per.ip.overrides=a (f:1): \"a\" is not address:number; want address:number,address:number"},
 		{"barnabas.admin.listener=9080", "barnabas.admin.listener=9080 (f:1): want host:port, or off"},
@@ -342,5 +347,19 @@ func TestSound(t *testing.T) {
 	}, Environ: []string{"KAFKA_FETCH_MAX_BYTES=1"}, File: "f", FileText: []byte("a=\\uXX")})
 	if static == nil || static.Snapshot().DataDir() != "here" || NumPartitions.Get(static.Snapshot()) != 1 {
 		t.Errorf("what is left: %+v", static)
+	}
+}
+
+// What Kafka takes is taken: its default interval lies above our own.
+func TestSmallestAssignmentInterval(t *testing.T) {
+	static, _ := load(t, Input{Flags: []Setting{given("group.consumer.min.assignment.interval.ms", "500")}})
+	if c := static.Snapshot().GroupConfig().Consumer; c.AssignmentIntervalMs.MinMs != 500 {
+		t.Errorf("%+v", c)
+	}
+	old, _ := load(t, Input{Flags: []Setting{
+		given("group.consumer.assignors", "org.apache.kafka.coordinator.group.assignor.RangeAssignor"), given("group.consumer.migration.policy", "UPGRADE"),
+	}})
+	if c := old.Snapshot().GroupConfig().Consumer; len(c.Assignors) != 1 || c.Assignors[0] != "range" || !c.Upgrade || c.Downgrade {
+		t.Errorf("%+v", c)
 	}
 }

@@ -229,8 +229,14 @@ func TestGroupAndMetricsRefusalsAreKafkas(t *testing.T) {
 		{"share.auto.offset.reset", "soon", "Invalid value soon for configuration share.auto.offset.reset: Invalid share auto offset reset strategy: soon"},
 		{"nope", "5", "Unknown group config name: nope"},
 	} {
-		checkRefusal(t, c.name+"="+c.value, checker.CheckGroup(c.name, c.value), 40, c.want)
+		checkRefusal(t, c.name+"="+c.value, checker.CheckGroup(map[string]string{c.name: c.value}), 40, c.want)
 	}
+	slow := NewChecker(started(t, "group.consumer.min.session.timeout.ms", "5000"))
+	checkRefusal(t, "session and heartbeat", slow.CheckGroup(map[string]string{"consumer.session.timeout.ms": "6000", "consumer.heartbeat.interval.ms": "6000"}),
+		40, "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms")
+	checkRefusal(t, "session and the default heartbeat", slow.CheckGroup(map[string]string{"consumer.session.timeout.ms": "5000"}),
+		40, "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms")
+	checkRefusal(t, "session", slow.CheckGroup(map[string]string{"consumer.session.timeout.ms": "5001"}), 0, "")
 	for _, c := range []struct{ name, value, want string }{
 		{"interval.ms", "100", ""},
 		{"interval.ms", "1", "Invalid value 1 for interval.ms, interval must be between 100 and 3600000 (1 hour)"},
@@ -238,4 +244,10 @@ func TestGroupAndMetricsRefusalsAreKafkas(t *testing.T) {
 	} {
 		checkRefusal(t, c.name+"="+c.value, checker.CheckClientMetrics(c.name, c.value), 42, c.want)
 	}
+}
+
+func started(t *testing.T, key, value string) *Static {
+	t.Helper()
+	static, _ := load(t, Input{Flags: []Setting{{Key: key, Value: value}}})
+	return static
 }
