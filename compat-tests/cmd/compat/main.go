@@ -15,8 +15,20 @@ import (
 
 // rows are the clients' packages, in the order in which docs/compat.md has them.
 var rows = []string{
-	"kcat", "franz", "kgosuite", "sarama", "kafkago", "confluent", "java", "oldjava",
-	"python", "node", "streams", "connect", "legacy",
+	"kcat",
+	"franz",
+	"kgosuite",
+	"sarama",
+	"kafkago",
+	"confluent",
+	"java",
+	"oldjava",
+	"streams",
+	"connect",
+	"tools",
+	"legacy",
+	"python",
+	"node",
 }
 
 func main() {
