@@ -379,3 +379,12 @@ func (l *Log) Compaction() (state CompactionState, ok bool) {
 	defer c.mu.Unlock()
 	return CompactionState{CleanedTo: p.FirstDirty, End: p.End, CleanBytes: p.CleanBytes, DirtyBytes: p.DirtyBytes, Err: c.spoilt[l]}, true
 }
+
+// Compaction is Log.Compaction of an opened log.
+func (s *Store) Compaction(tp TopicPartition) (state CompactionState, ok bool) {
+	l, ok := s.Log(tp)
+	if !ok {
+		return state, false
+	}
+	return l.Compaction()
+}

@@ -69,6 +69,11 @@ func newClient(c *cli.Context, opts ...kgo.Opt) (*kgo.Client, error) {
 
 // withAdmin runs f with an admin client and a bounded context.
 func withAdmin(c *cli.Context, f func(context.Context, *kadm.Client) error) error {
+	return withClient(c, func(ctx context.Context, client *kgo.Client) error { return f(ctx, kadm.NewClient(client)) })
+}
+
+// withClient runs f with a client and a bounded context.
+func withClient(c *cli.Context, f func(context.Context, *kgo.Client) error) error {
 	client, err := newClient(c)
 	if err != nil {
 		return err
@@ -76,7 +81,7 @@ func withAdmin(c *cli.Context, f func(context.Context, *kadm.Client) error) erro
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(c.Context, commandTimeout)
 	defer cancel()
-	return f(ctx, kadm.NewClient(client))
+	return f(ctx, client)
 }
 
 func seedAddresses(list string) ([]string, error) {

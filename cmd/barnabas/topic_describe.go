@@ -7,8 +7,11 @@ import (
 	"io"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/urfave/cli/v2"
+
+	"github.com/barnabas-mq/barnabas/server/api"
 )
 
 // topicView is what `topic describe` shows of one topic.
@@ -19,6 +22,7 @@ type topicView struct {
 	SizeBytes  int64             `json:"size_bytes"`
 	Settings   map[string]string `json:"settings"` // those that differ from the broker's
 	Partitions []partitionView   `json:"partitions"`
+	compacted  bool
 }
 
 type partitionView struct {
@@ -30,6 +34,8 @@ type partitionView struct {
 	StartOffset int64   `json:"start_offset"`
 	EndOffset   int64   `json:"end_offset"`
 	SizeBytes   int64   `json:"size_bytes"`
+	// Compaction is nil for a topic that is not compacted.
+	Compaction *api.Compaction `json:"compaction,omitempty"`
 }
 
 func topicDescribe(c *cli.Context) error {
@@ -37,8 +43,8 @@ func topicDescribe(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
-		views, err := describeTopics(ctx, adm, topics)
+	return withClient(c, func(ctx context.Context, client *kgo.Client) error {
+		views, err := describeTopics(ctx, client, topics)
 		if err != nil {
 			return err
 		}
@@ -46,7 +52,8 @@ func topicDescribe(c *cli.Context) error {
 	})
 }
 
-func describeTopics(ctx context.Context, adm *kadm.Client, topics []string) ([]topicView, error) {
+func describeTopics(ctx context.Context, client *kgo.Client, topics []string) ([]topicView, error) {
+	adm := kadm.NewClient(client)
 	details, err := adm.ListTopicsWithInternal(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
@@ -93,6 +100,7 @@ func describeTopics(ctx context.Context, adm *kadm.Client, topics []string) ([]t
 		}
 		views = append(views, v)
 	}
+	addCompaction(ctx, client, configs, views)
 	return views, nil
 }
 
@@ -120,13 +128,23 @@ func printTopics(w io.Writer, views []topicView) error {
 		for _, k := range sortedKeys(v.Settings) {
 			fmt.Fprintf(w, "  %s=%s\n", k, v.Settings[k])
 		}
-		t := newTable("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE")
+		columns := []string{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE"}
+		if v.compacted {
+			columns = append(columns, "COMPACTED", "DIRTY")
+		}
+		t := newTable(columns...)
 		for _, p := range v.Partitions {
-			t.add(p.Partition, p.Leader, p.LeaderEpoch, ids(p.Replicas), ids(p.ISR), p.StartOffset, p.EndOffset, sizeText(p.SizeBytes))
+			cells := []any{p.Partition, p.Leader, p.LeaderEpoch, ids(p.Replicas), ids(p.ISR), p.StartOffset, p.EndOffset, sizeText(p.SizeBytes)}
+			if v.compacted {
+				compacted, dirty := compactionCells(p)
+				cells = append(cells, compacted, dirty)
+			}
+			t.add(cells...)
 		}
 		if err := t.print(w); err != nil {
 			return err
 		}
+		printCompactionErrors(w, v)
 	}
 	return nil
 }

@@ -19,6 +19,9 @@ type LogDir interface {
 	Usage() (freeBytes, totalBytes uint64, err error)
 	// Sizes are the sizes of all partitions in it.
 	Sizes() map[storage.TopicPartition]int64
+	// Compaction is how far the compaction of a partition is; ok is false when it
+	// is not compacted.
+	Compaction(tp storage.TopicPartition) (state storage.CompactionState, ok bool)
 }
 
 // describeLogDirs serves DescribeLogDirs v0 to v5 (KIP-113, 827): one folder. A
@@ -32,6 +35,7 @@ func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, re
 	} else {
 		h.Log.Warn("the space of the data folder is not known", "error", err)
 	}
+	compaction := asksForCompaction(req.UnknownTags)
 	var topic *kmsg.DescribeLogDirsResponseDirTopic
 	for _, s := range wantedSizes(req.Topics, h.LogDir.Sizes()) {
 		if topic == nil || topic.Topic != s.tp.Topic {
@@ -44,6 +48,11 @@ func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, re
 		row.Partition, row.Size = s.tp.Partition, s.sizeBytes
 		if p, ok := h.Partitions.Partition(s.tp.Topic, s.tp.Partition); ok {
 			row.OffsetLag = p.OffsetLag()
+		}
+		if compaction {
+			if answer, ok := compactionOf(h.LogDir, s.tp); ok {
+				row.UnknownTags.Set(CompactionTag, answer)
+			}
 		}
 		topic.Partitions = append(topic.Partitions, row)
 	}

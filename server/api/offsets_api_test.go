@@ -320,6 +320,25 @@ func TestProducerIDsWithoutAController(t *testing.T) {
 	}
 }
 
+// TestDescribeLogDirsTellsCompaction is about a field of our own, which nobody sees
+// who does not ask for it.
+func TestDescribeLogDirsTellsCompaction(t *testing.T) {
+	d, c := newOffsetsBroker(t)
+	d.make("compacted", 1, func(cfg *replica.TopicConfig, _ *metadata.Partition) { cfg.Log.Compact = true })
+	for _, asked := range []bool{false, true} {
+		req := kmsg.NewPtrDescribeLogDirsRequest()
+		if asked {
+			req.UnknownTags.Set(CompactionTag, nil)
+		}
+		for _, topic := range askAs[*kmsg.DescribeLogDirsResponse](c, 4, req).Dirs[0].Topics {
+			got, ok := CompactionIn(topic.Partitions[0].UnknownTags)
+			if ok != (asked && topic.Topic == "compacted") || got != (Compaction{}) {
+				t.Errorf("asked %v, topic %s: %+v, %v", asked, topic.Topic, got, ok)
+			}
+		}
+	}
+}
+
 func TestDescribeLogDirs(t *testing.T) {
 	d, c := newOffsetsBroker(t)
 	d.make("u", 2, nil)
