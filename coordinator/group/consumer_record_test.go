@@ -158,3 +158,28 @@ func TestDecodeConsumerHostile(t *testing.T) {
 		}
 	})
 }
+
+// Records are shown to people by `barnabas dump`.
+func TestConsumerRecordText(t *testing.T) {
+	name := "i"
+	m := newConsumerMember("a")
+	m.memberMetadata = memberMetadata{clientID: "c", clientHost: "/h", topics: []string{"t", "u"}, regex: "x.*", instanceID: &name, assignor: &name, classic: &classicMetadata{}}
+	m.currentValue = currentValue{epoch: 3, previousEpoch: 2, state: stateUnrevoked, assigned: owned{{1}: {0: 2, 4: 3}}}
+	for _, c := range []struct {
+		record *ConsumerRecord
+		want   string
+	}{
+		{m.metadataRecord(), `member "a": client c at /h, topics t u, expression "x.*", instance i, assignor i, classic protocol`},
+		{m.currentRecord(), `current "a": epoch 3, before 2, unrevoked, has AQAAAAAAAAAAAAAAAAAAAA[0 4], gives back nothing`},
+		{&ConsumerRecord{kind: kindEpoch, value: &epochValue{epoch: 4}}, "epoch: 4"},
+		{&ConsumerRecord{kind: kindTargetEpoch, value: &targetEpochValue{epoch: 4}}, "target-epoch: 4"},
+		{&ConsumerRecord{kind: kindTarget, name: "a", value: &targetValue{}}, `target "a": nothing`},
+		{&ConsumerRecord{kind: kindRegex, name: "x", value: &regexValue{topics: []string{"t", "u"}}}, `regex "x": t u`},
+		{&ConsumerRecord{kind: kindPartitions, value: partitionsValue{}}, "partitions"},
+		{&ConsumerRecord{kind: kindMember, name: "a"}, `member "a" deleted`},
+	} {
+		if got := c.record.String(); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func (c *ConsumerRecord) String() string {
 		return fmt.Sprintf("%s: epoch %d, before %d, %v, has %s, gives back %s", s, v.epoch, v.previousEpoch, v.state,
 			assignmentText(v.assigned.partitions()), assignmentText(v.revoking.partitions()))
 	case *regexValue:
-		return fmt.Sprintf("%s: %s", s, strings.Join(v.topics, ", "))
+		return fmt.Sprintf("%s: %s", s, strings.Join(v.topics, " "))
 	case nil:
 		return s + " deleted"
 	}
@@ -35,7 +35,10 @@ func (c *ConsumerRecord) String() string {
 }
 
 func (v *memberMetadata) text() string {
-	s := fmt.Sprintf("client %s at %s, topics %s", v.clientID, v.clientHost, strings.Join(v.topics, ", "))
+	s := fmt.Sprintf("client %s at %s", v.clientID, v.clientHost)
+	if len(v.topics) > 0 {
+		s += ", topics " + strings.Join(v.topics, " ")
+	}
 	if v.regex != "" {
 		s += fmt.Sprintf(", expression %q", v.regex)
 	}
