@@ -21,7 +21,7 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
-const version = "4.4.0"
+const version = "4.3.1" // the newest whose file connectors are on Maven
 
 var (
 	libs string
