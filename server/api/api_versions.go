@@ -30,7 +30,7 @@ var Features = []controller.FeatureRange{
 	{Name: "kraft.version"},
 	{Name: "share.version"},
 	{Name: "streams.version"},
-	{Name: TransactionVersionFeature},
+	{Name: TransactionVersionFeature, Max: 2},
 }
 
 // softwareName is what KIP-511 allows a client to call itself and its version.
