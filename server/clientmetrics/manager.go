@@ -103,6 +103,9 @@ type instance struct {
 	lastError   *kerr.Error
 	terminating bool
 	series      map[string]*series
+	// resource is what the client last said of itself: a consumer's member id, for
+	// example, which changes while its counts go on.
+	resource []attribute
 }
 
 // New is a manager without subscriptions; it learns them as a metadata.Publisher.
@@ -263,7 +266,7 @@ func (m *Manager) instanceLocked(c Client, now time.Time) *instance {
 		for m.used.Len() >= instancesMax {
 			m.forgetLocked(m.used.Back())
 		}
-		c.ClientID, c.SoftwareName, c.SoftwareVersion = cut(c.ClientID, labelValueMax), cut(c.SoftwareName, labelValueMax), cut(c.SoftwareVersion, labelValueMax)
+		c.ClientID, c.SoftwareName, c.SoftwareVersion = cut(c.ClientID, labelMax), cut(c.SoftwareName, labelMax), cut(c.SoftwareVersion, labelMax)
 		e = m.used.PushFront(&instance{client: c, series: map[string]*series{}, version: -1})
 		m.instances[c.ID] = e
 	}
@@ -272,8 +275,7 @@ func (m *Manager) instanceLocked(c Client, now time.Time) *instance {
 	i.lastSeen = now
 	if i.version != m.version {
 		// Whatever it was refused or ended with belongs to what it was told before.
-		known := i.series
-		*i = instance{client: i.client, series: known, lastSeen: now, version: m.version, told: m.tellLocked(i.client)}
+		*i = instance{client: i.client, series: i.series, resource: i.resource, lastSeen: now, version: m.version, told: m.tellLocked(i.client)}
 	}
 	return i
 }

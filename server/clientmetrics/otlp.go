@@ -16,7 +16,8 @@ type point struct {
 	// since the point before.
 	counter, delta bool
 	value          float64
-	attributes     []attribute
+	// attributes are the point's own, resource those of who pushes it.
+	attributes, resource []attribute
 }
 
 type attribute struct{ key, value string }
@@ -167,7 +168,7 @@ func (p *otlp) metric(msg []byte, common []attribute) error {
 	if err != nil {
 		return err
 	}
-	list := pointList{name: name, common: common}
+	list := pointList{name: name, resource: common}
 	switch kind {
 	case metricGauge:
 		return list.read(body, p, p.number)
@@ -185,7 +186,7 @@ func (p *otlp) metric(msg []byte, common []attribute) error {
 type pointList struct {
 	name           string
 	counter, delta bool
-	common         []attribute
+	resource       []attribute
 }
 
 // read walks over a Gauge, Sum or Histogram, whose fields have the same numbers. The
@@ -216,7 +217,7 @@ func (l pointList) read(msg []byte, p *otlp, one func(pointList, []byte) error) 
 }
 
 func (p *otlp) number(l pointList, msg []byte) error {
-	out := point{name: l.name, counter: l.counter, delta: l.delta, attributes: l.common}
+	out := point{name: l.name, counter: l.counter, delta: l.delta, resource: l.resource}
 	has := false
 	err := eachField(msg, func(num protowire.Number, v field) (err error) {
 		switch num {
@@ -225,7 +226,7 @@ func (p *otlp) number(l pointList, msg []byte) error {
 		case numberInt:
 			out.value, has = float64(int64(v.number)), true
 		case numberAttributes:
-			out.attributes, err = appendAttribute(out.attributes[:len(out.attributes):len(out.attributes)], v.bytes)
+			out.attributes, err = appendAttribute(out.attributes, v.bytes)
 		case numberFlags:
 			has = has && v.number&flagNoValue == 0
 		}
@@ -236,7 +237,7 @@ func (p *otlp) number(l pointList, msg []byte) error {
 }
 
 func (p *otlp) histogram(l pointList, msg []byte) error {
-	out := point{counter: true, delta: l.delta, attributes: l.common}
+	out := point{counter: true, delta: l.delta, resource: l.resource}
 	var count, sum float64
 	var hasCount, hasSum bool
 	err := eachField(msg, func(num protowire.Number, v field) (err error) {
@@ -246,7 +247,7 @@ func (p *otlp) histogram(l pointList, msg []byte) error {
 		case histogramSum:
 			sum, hasSum = v.float(), true
 		case histogramAttributes:
-			out.attributes, err = appendAttribute(out.attributes[:len(out.attributes):len(out.attributes)], v.bytes)
+			out.attributes, err = appendAttribute(out.attributes, v.bytes)
 		case histogramFlags:
 			if v.number&flagNoValue != 0 {
 				hasCount, hasSum = false, false
@@ -264,14 +265,15 @@ func (p *otlp) histogram(l pointList, msg []byte) error {
 }
 
 func (p *otlp) keep(out point, has bool) {
-	if !has || out.name == "" || math.IsNaN(out.value) {
+	if !has || out.name == "" {
 		p.skipped++
 		return
 	}
 	p.points = append(p.points, out)
 }
 
-// appendAttribute reads a KeyValue. Lists and maps as values are left out.
+// appendAttribute reads a KeyValue, cut to what a label holds. Lists and maps as values
+// are left out, and so are more than there are labels.
 func appendAttribute(list []attribute, msg []byte) ([]attribute, error) {
 	var a attribute
 	var has bool
@@ -299,8 +301,8 @@ func appendAttribute(list []attribute, msg []byte) ([]attribute, error) {
 		}
 		return nil
 	})
-	if err != nil || !has || a.key == "" {
+	if err != nil || !has || a.key == "" || len(list) >= labelsMax {
 		return list, err
 	}
-	return append(list, a), nil
+	return append(list, attribute{cut(a.key, labelMax), cut(a.value, labelMax)}), nil
 }

@@ -1,6 +1,7 @@
 package clientmetrics
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -16,16 +17,30 @@ const (
 	seriesBytesMax    = 8 << 20
 	nameMax           = 200
 	labelsMax         = 16
-	labelValueMax     = 250
+	labelMax          = 250
 )
 
 // series is the newest value of one metric of one client.
 type series struct {
 	name           string
 	counter        bool
+	attributes     []attribute
 	labels, values []string
 	value          float64
 	bytes          int
+}
+
+// label makes the labels: who the client is, what it says of itself, and what it
+// says of the value.
+func (s *series) label(i *instance) {
+	s.labels, s.values = labelsOf(i.client, append(slices.Clone(s.attributes), i.resource...))
+	s.bytes = len(s.name)
+	for _, a := range s.attributes {
+		s.bytes += len(a.key) + len(a.value)
+	}
+	for n := range s.labels {
+		s.bytes += len(s.labels[n]) + len(s.values[n])
+	}
 }
 
 // seriesTable counts the series of all instances; the manager's mutex guards it.
@@ -40,11 +55,23 @@ type nameKind struct {
 	count   int
 }
 
-// add keeps the newest values and returns how many points found no place.
+// add keeps the newest values and returns how many points found no place. A value
+// that is no number is none: Java clients send it for means of nothing. A push has
+// one resource; of several the last counts.
 func (t *seriesTable) add(i *instance, points []point) (dropped int) {
+	if n := len(points); n > 0 && !slices.Equal(i.resource, points[n-1].resource) {
+		i.resource = points[n-1].resource
+		t.relabel(i)
+	}
 	for _, p := range points {
 		key := seriesKey(p)
 		s := i.series[key]
+		if math.IsNaN(p.value) {
+			if s != nil && !s.counter {
+				t.drop(i, key, s)
+			}
+			continue
+		}
 		if s == nil {
 			if s = t.make(i, p); s == nil {
 				dropped++
@@ -59,6 +86,19 @@ func (t *seriesTable) add(i *instance, points []point) (dropped int) {
 		}
 	}
 	return dropped
+}
+
+// relabel gives the series of an instance its new resource, if there is room for
+// that.
+func (t *seriesTable) relabel(i *instance) {
+	for _, s := range i.series {
+		t.bytes -= s.bytes
+		s.label(i)
+		t.bytes += s.bytes
+	}
+	if t.bytes > seriesBytesMax {
+		t.remove(i)
+	}
 }
 
 func seriesKey(p point) string {
@@ -79,12 +119,8 @@ func (t *seriesTable) make(i *instance, p point) *series {
 	if t.count >= seriesMax || len(i.series) >= seriesPerInstance {
 		return nil
 	}
-	s := &series{name: metricNameOf(p.name), counter: p.counter}
-	s.labels, s.values = labelsOf(i.client, p.attributes)
-	s.bytes = len(s.name) + len(seriesKey(p))
-	for n := range s.labels {
-		s.bytes += len(s.labels[n]) + len(s.values[n])
-	}
+	s := &series{name: metricNameOf(p.name), counter: p.counter, attributes: slices.Clone(p.attributes)}
+	s.label(i)
 	kind := t.kinds[s.name]
 	if kind == nil {
 		kind = &nameKind{counter: s.counter}
@@ -115,16 +151,20 @@ func (i *instance) has(s *series) bool {
 
 // remove forgets all series of an instance.
 func (t *seriesTable) remove(i *instance) {
-	for _, s := range i.series {
-		t.count--
-		t.bytes -= s.bytes
-		if kind := t.kinds[s.name]; kind != nil {
-			if kind.count--; kind.count == 0 {
-				delete(t.kinds, s.name)
-			}
+	for key, s := range i.series {
+		t.drop(i, key, s)
+	}
+}
+
+func (t *seriesTable) drop(i *instance, key string, s *series) {
+	delete(i.series, key)
+	t.count--
+	t.bytes -= s.bytes
+	if kind := t.kinds[s.name]; kind != nil {
+		if kind.count--; kind.count == 0 {
+			delete(t.kinds, s.name)
 		}
 	}
-	i.series = nil
 }
 
 const (
@@ -162,7 +202,7 @@ func labelsOf(c Client, attributes []attribute) (labels, values []string) {
 	labels = []string{"client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address"}
 	values = []string{idText(c.ID), c.ClientID, c.SoftwareName, c.SoftwareVersion, c.Address}
 	for _, a := range attributes {
-		name := plain(cut(a.key, labelValueMax))
+		name := plain(a.key)
 		if len(labels) >= labelsMax {
 			break
 		}
@@ -172,9 +212,6 @@ func labelsOf(c Client, attributes []attribute) (labels, values []string) {
 		if !slices.Contains(labels, name) {
 			labels, values = append(labels, name), append(values, a.value)
 		}
-	}
-	for n := range values {
-		values[n] = cut(values[n], labelValueMax)
 	}
 	return labels, values
 }

@@ -163,6 +163,30 @@ func TestValuesOnThePage(t *testing.T) {
 	}
 }
 
+// A consumer's member id comes and changes while its counts go on; a mean of nothing
+// is no value.
+func TestResourceChanges(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("s", "metrics=*", "interval.ms=100")
+	c := someone
+	c.ID = ID{0: 0xaa}
+	counts, mean := sum("n", delta, true, number(5)), func(v float64) message { return gauge("mean", number(v)) }
+	b.push(c, data(nil, counts, mean(1)))
+	b.push(c, data([]message{pair("group_member_id", "m1")}, counts, mean(math.NaN())))
+	b.push(c, data([]message{pair("group_member_id", "m2")}, counts, mean(math.NaN())))
+	got := b.page()
+	if len(got) != 1 || !strings.Contains(got[0], `group_member_id="m2"`) || !strings.HasSuffix(got[0], " 15") {
+		t.Errorf("page\n%s", strings.Join(got, "\n"))
+	}
+	if b.m.series.count != 1 {
+		t.Errorf("%d series are counted", b.m.series.count)
+	}
+	b.m.Disconnected(c.ID)
+	if b.m.series.bytes != 0 || b.m.series.count != 0 {
+		t.Errorf("left are %+v", b.m.series)
+	}
+}
+
 // What clients push cannot fill the memory, nor break the page.
 func TestBounds(t *testing.T) {
 	b := newBench(t)
