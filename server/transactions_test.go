@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/barnabas-mq/barnabas/internal/vfs"
+)
+
+// transact produces values to topics in turn and ends the transaction.
+func transact(t *testing.T, cl *kgo.Client, end kgo.TransactionEndTry, topics []string, values ...string) {
+	t.Helper()
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range values {
+		if err := cl.ProduceSync(within(t), &kgo.Record{Topic: topics[i%len(topics)], Value: []byte(v)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cl.EndTransaction(within(t), end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// committed reads what a topic has for read_committed consumers.
+func committed(t *testing.T, n *Node, topic string, want ...string) {
+	t.Helper()
+	cl := client(t, n, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	wantValues(t, consume(t, cl, len(want)), want)
+}
+
+// oldTransactions makes a client that does not know transaction version 2.
+func oldTransactions() kgo.Opt { return kgo.MaxVersions(kversion.V3_9_0()) }
+
+func TestTransactionsCommitAndAbort(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		opts []kgo.Opt
+		// epoch is that of the producer after three transactions.
+		epoch int16
+	}{{"transaction version 2", nil, 3}, {"a client before it", []kgo.Opt{oldTransactions()}, 0}} {
+		t.Run(tc.name, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			n := start(t, fsys, load(t, testDir))
+			cl := client(t, n, append(tc.opts, kgo.TransactionalID("tx"))...)
+			both := []string{"orders", "payments"}
+			transact(t, cl, kgo.TryCommit, both, "a", "b", "c", "d")
+			transact(t, cl, kgo.TryAbort, both, "e", "f")
+			transact(t, cl, kgo.TryCommit, both, "g", "h")
+			committed(t, n, "orders", "a", "c", "g")
+			committed(t, n, "payments", "b", "d", "h")
+			if epoch := describes(t, n, "tx", "CompleteCommit"); epoch != tc.epoch {
+				t.Errorf("the producer has epoch %d after three transactions, want %d", epoch, tc.epoch)
+			}
+
+			// What is open at a stop is open after it, until its time-out; another
+			// producer ends it at once.
+			if err := cl.BeginTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			produce(t, cl, "orders", "never")
+			if err := stop(n); err != nil {
+				t.Fatal(err)
+			}
+			n = start(t, fsys, load(t, testDir))
+			describes(t, n, "tx", "Ongoing")
+			next := client(t, n, append(tc.opts, kgo.TransactionalID("tx"))...)
+			transact(t, next, kgo.TryCommit, both, "i", "j")
+			committed(t, n, "orders", "a", "c", "g", "i")
+			describes(t, n, "tx", "CompleteCommit")
+		})
+	}
+}
+
+// describes checks the state of a transactional id and returns its epoch.
+func describes(t *testing.T, n *Node, id, state string) int16 {
+	t.Helper()
+	got, err := kadm.NewClient(client(t, n)).DescribeTransactions(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := got[id]; d.Err != nil || d.State != state {
+		t.Fatalf("%s is %q (%v), want %s", id, d.State, d.Err, state)
+	}
+	return got[id].ProducerEpoch
+}
+
+// A consumer that transforms: input offsets and output records are committed
+// together, through aborts and a restart of the broker.
+func TestGroupTransactSession(t *testing.T) {
+	fsys := vfs.NewMem()
+	n := start(t, fsys, load(t, testDir))
+	produce(t, client(t, n), "in", numbered(0, 30)...)
+	run := func(from, upTo int) {
+		s, err := kgo.NewGroupTransactSession(
+			kgo.SeedBrokers(n.Addrs()[0].String()), kgo.TransactionalID("copier"), kgo.ConsumerGroup("copiers"), kgo.ConsumeTopics("in"),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.AllowAutoTopicCreation(),
+			kgo.RequireStableFetchOffsets())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for turn := 0; from < upTo; turn++ {
+			fetches := s.PollRecords(within(t), 4)
+			if err := fetches.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Begin(); err != nil {
+				t.Fatal(err)
+			}
+			done := 0
+			fetches.EachRecord(func(r *kgo.Record) {
+				done++
+				s.Produce(within(t), &kgo.Record{Topic: "out", Value: r.Value}, nil)
+			})
+			end := kgo.TransactionEndTry(turn%3 != 1)
+			committed, err := s.End(within(t), end)
+			if err != nil || committed != bool(end) {
+				t.Fatalf("end: committed %v, want %v, %v", committed, end, err)
+			}
+			if committed {
+				from += done
+			}
+		}
+	}
+	run(0, 12)
+	if err := stop(n); err != nil {
+		t.Fatal(err)
+	}
+	n = start(t, fsys, load(t, testDir))
+	run(12, 30)
+	committed(t, n, "out", numbered(0, 30)...)
+}
+
+// The topic of the transactions is made on its first use, with Kafka's settings.
+func TestTransactionTopic(t *testing.T) {
+	n := start(t, vfs.NewMem(), load(t, testDir, "transaction.state.log.num.partitions=7", "transaction.state.log.segment.bytes=1048576"))
+	cl := client(t, n, kgo.TransactionalID("tx"))
+	transact(t, cl, kgo.TryCommit, []string{"t"}, "a")
+	img := n.images.Current()
+	made, ok := img.Topic("__transaction_state")
+	if !ok || len(made.Partitions) != 7 || !made.Internal {
+		t.Fatalf("made %+v", made)
+	}
+	var configs []string
+	for k, v := range img.TopicConfig("__transaction_state") {
+		configs = append(configs, k+"="+v)
+	}
+	slices.Sort(configs)
+	want := "[cleanup.policy=compact compression.type=uncompressed min.insync.replicas=2 segment.bytes=1048576 unclean.leader.election.enable=false]"
+	if got := fmt.Sprint(configs); got != want {
+		t.Errorf("configs %s, want %s", got, want)
+	}
+}
+
+// A topic that is deleted under a transaction does not hold it up.
+func TestDeletedTopicEndsNoTransaction(t *testing.T) {
+	n := start(t, vfs.NewMem(), load(t, testDir))
+	cl := client(t, n, kgo.TransactionalID("tx"))
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, cl, "kept", "a")
+	produce(t, cl, "gone", "b")
+	if _, err := kadm.NewClient(client(t, n)).DeleteTopic(within(t), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.EndTransaction(within(t), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	committed(t, n, "kept", "a")
+	eventually(t, "the transaction is complete", func() bool {
+		got, err := kadm.NewClient(client(t, n)).DescribeTransactions(within(t), "tx")
+		return err == nil && got["tx"].State == "CompleteCommit"
+	})
+}
+
+// A transaction that nobody ends is aborted when its time has passed, and readers
+// go on.
+func TestTransactionTimesOut(t *testing.T) {
+	n := start(t, vfs.NewMem(), load(t, testDir, "transaction.abort.timed.out.transaction.cleanup.interval.ms=20"))
+	cl := client(t, n, kgo.TransactionalID("tx"), kgo.TransactionTimeout(100*time.Millisecond))
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, cl, "orders", "late")
+	produce(t, client(t, n), "orders", "after")
+	committed(t, n, "orders", "after")
+	describes(t, n, "tx", "CompleteAbort")
+	err := cl.EndTransaction(within(t), kgo.TryCommit)
+	if !errors.Is(err, kerr.InvalidTxnState) && !errors.Is(err, kerr.ProducerFenced) && !errors.Is(err, kerr.InvalidProducerEpoch) {
+		t.Fatalf("a commit that comes too late: %v", err)
+	}
+}
+
+// eventually waits for what another goroutine of the broker brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for !ok() {
+		if ctx.Err() != nil {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
