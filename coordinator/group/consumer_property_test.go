@@ -71,6 +71,11 @@ func (w *groupWorld) call(c *simClient, req any) any {
 	return w.answers[n]
 }
 
+func (w *groupWorld) tick(d time.Duration) {
+	w.h.tick(d)
+	w.check()
+}
+
 // TestConsumerGroups puts random consumers, topics, losses and crashes to a group.
 // At every moment no partition has two owners and epochs only rise; left alone
 // the group comes to rest with every partition consumed.
@@ -108,8 +113,7 @@ func (w *groupWorld) random() {
 			w.crash()
 		}
 	case 5:
-		w.h.tick(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "ms")) * time.Millisecond)
-		w.check()
+		w.tick(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "ms")) * time.Millisecond)
 	case 6:
 		if c := w.pick(); c != nil && !c.classic {
 			w.subscribe(c)
@@ -445,7 +449,7 @@ func checkOwners(t *rapid.T, g *consumerGroup) {
 
 // rest lets the clients go on without losses until nothing changes any more.
 func (w *groupWorld) rest() {
-	w.h.tick(50 * time.Second) // who is gone without a word is gone
+	w.tick(50 * time.Second) // who is gone without a word is gone
 	var consumers []*simClient
 	for _, c := range w.clients {
 		if !c.gone && !c.classic {
@@ -459,7 +463,7 @@ func (w *groupWorld) rest() {
 				c.turn(w, false)
 			}
 		}
-		w.h.tick(2 * time.Second)
+		w.tick(2 * time.Second)
 	}
 	// The classic clients have gone by now, by their sessions.
 	for range 30 {
@@ -468,7 +472,7 @@ func (w *groupWorld) rest() {
 				c.turn(w, false)
 			}
 		}
-		w.h.tick(2 * time.Second)
+		w.tick(2 * time.Second)
 	}
 	alive := slices.DeleteFunc(consumers, func(c *simClient) bool { return c.gone })
 	if len(alive) == 0 {
