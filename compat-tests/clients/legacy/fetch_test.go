@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -115,13 +116,88 @@ func TestFetchMixed(t *testing.T) {
 	})
 }
 
-func (s *side) producerID() int64 {
+func (s *side) producerID() int64 { return s.initProducer(nil).ProducerID }
+
+// initProducer asks for a producer id until the coordinator has loaded.
+func (s *side) initProducer(transactionalID *string) *kmsg.InitProducerIDResponse {
 	s.t.Helper()
-	resp := ask[*kmsg.InitProducerIDResponse](s, 0, kmsg.NewPtrInitProducerIDRequest())
-	if resp.ErrorCode != 0 {
-		s.t.Fatalf("%s: producer id: error %d", s.name, resp.ErrorCode)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		req.TransactionalID, req.TransactionTimeoutMillis = transactionalID, 60_000
+		if transactionalID != nil {
+			f := kmsg.NewPtrFindCoordinatorRequest()
+			f.CoordinatorKey, f.CoordinatorType = *transactionalID, 1
+			ask[*kmsg.FindCoordinatorResponse](s, 1, f)
+		}
+		resp := ask[*kmsg.InitProducerIDResponse](s, 0, req)
+		if resp.ErrorCode == 0 {
+			return resp
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: producer id: error %d", s.name, resp.ErrorCode)
+		}
 	}
-	return resp.ProducerID
+}
+
+// transact writes one transaction of a producer and ends it.
+func (s *side) transact(id string, producer *kmsg.InitProducerIDResponse, sequence int32, codec int8, commit bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		add := kmsg.NewPtrAddPartitionsToTxnRequest()
+		add.TransactionalID, add.ProducerID, add.ProducerEpoch = id, producer.ProducerID, producer.ProducerEpoch
+		add.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: s.topic, Partitions: []int32{0}}}
+		code := ask[*kmsg.AddPartitionsToTxnResponse](s, 0, add).Topics[0].Partitions[0].ErrorCode
+		if code == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: add partition: error %d", s.name, code)
+		}
+	}
+	const transactional = 0x10
+	req := produceRequest(s.topic, -1, 0, batch(codec, transactional, producer.ProducerID, sequence, someRecords()...))
+	req.TransactionID = &id
+	if code := ask[*kmsg.ProduceResponse](s, 3, req).Topics[0].Partitions[0].ErrorCode; code != 0 {
+		s.t.Fatalf("%s: produce: error %d", s.name, code)
+	}
+	end := kmsg.NewPtrEndTxnRequest()
+	end.TransactionalID, end.ProducerID, end.ProducerEpoch, end.Commit = id, producer.ProducerID, producer.ProducerEpoch, commit
+	if code := ask[*kmsg.EndTxnResponse](s, 0, end).ErrorCode; code != 0 {
+		s.t.Fatalf("%s: end: error %d", s.name, code)
+	}
+}
+
+// TestFetchTransactions reads committed and aborted records, and what is between them, by clients that know nothing of it.
+func TestFetchTransactions(t *testing.T) {
+	for codec := int8(none); codec <= lz4ed; codec++ {
+		t.Run(codecNames[codec], func(t *testing.T) {
+			compare(t, nil, func(s *side) (out []string) {
+				id := s.topic
+				producer := s.initProducer(&id)
+				for i, commit := range []bool{true, false, true} {
+					s.transact(id, producer, int32(4*i), codec, commit)
+				}
+				const end = 15 // three transactions of four records and a marker
+				for deadline := time.Now().Add(20 * time.Second); s.fetch(4, 0).LastStableOffset != end; time.Sleep(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						s.t.Fatalf("%s: the last marker is not written", s.name)
+					}
+				}
+				for version := int16(0); version <= 12; version++ {
+					for offset := int64(0); offset <= end; offset++ {
+						answer := s.fetchAs(version, s.fetchRequest(offset, 10<<20))
+						if version < 4 {
+							answer[0].Records = firstOf(answer[0].Records)
+						}
+						// The ids of producers differ.
+						line := fmt.Sprintf("v%d from %d: %+v", version, offset, answer)
+						out = append(out, strings.ReplaceAll(line, fmt.Sprintf("producer %d/", producer.ProducerID), "producer "))
+					}
+				}
+				return out
+			})
+		})
+	}
 }
 
 // TestFetchErrors asks for what is not there.

@@ -27,15 +27,19 @@ type appended struct {
 
 func (s *side) produce(version int16, acks int16, partition int32, records []byte) kmsg.ProduceResponseTopicPartition {
 	s.t.Helper()
+	return ask[*kmsg.ProduceResponse](s, version, produceRequest(s.topic, acks, partition, records)).Topics[0].Partitions[0]
+}
+
+func produceRequest(topic string, acks int16, partition int32, records []byte) *kmsg.ProduceRequest {
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = acks, 10_000
 	t := kmsg.NewProduceRequestTopic()
-	t.Topic = s.topic
+	t.Topic = topic
 	p := kmsg.NewProduceRequestTopicPartition()
 	p.Partition, p.Records = partition, records
 	t.Partitions = append(t.Partitions, p)
 	req.Topics = append(req.Topics, t)
-	return ask[*kmsg.ProduceResponse](s, version, req).Topics[0].Partitions[0]
+	return req
 }
 
 func (s *side) fetchRequest(offset int64, partitionBytes int32) *kmsg.FetchRequest {
