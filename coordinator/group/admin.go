@@ -54,7 +54,7 @@ func (s *step) list(r ListGroups) []kmsg.ListGroupsResponseGroup {
 	var out []kmsg.ListGroupsResponseGroup
 	for _, id := range s.storedIDs() {
 		lg := s.listed(id)
-		if passes(r.States, lg.GroupState) && passes(r.Types, lg.GroupType) {
+		if passes(trimmed(r.States), lg.GroupState) && passes(r.Types, lg.GroupType) {
 			out = append(out, lg)
 		}
 	}
@@ -71,6 +71,16 @@ func (s *step) listed(id string) kmsg.ListGroupsResponseGroup {
 	g := s.view(id)
 	lg.ProtocolType, lg.GroupState, lg.GroupType = g.protocolType, g.state.String(), typeClassic
 	return lg
+}
+
+// trimmed is a filter of states without the spaces around them, which Kafka
+// overlooks.
+func trimmed(filter []string) []string {
+	out := make([]string, len(filter))
+	for i := range filter {
+		out[i] = strings.TrimSpace(filter[i])
+	}
+	return out
 }
 
 // passes tells whether a filter, which knows no case, lets a value through; an

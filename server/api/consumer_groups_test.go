@@ -174,7 +174,8 @@ func TestListBothKindsOfGroups(t *testing.T) {
 		{nil, nil, "[new consumer Stable old classic CompletingRebalance]"},
 		{[]string{"Consumer"}, nil, "[new consumer Stable]"},
 		{[]string{"classic"}, nil, "[old classic CompletingRebalance]"},
-		{nil, []string{"stable"}, "[new consumer Stable]"},
+		{nil, []string{" stable "}, "[new consumer Stable]"},
+		{[]string{" consumer"}, nil, "[]"},
 		{[]string{"classic"}, []string{"stable"}, "[]"},
 	} {
 		r := kmsg.NewPtrListGroupsRequest()
