@@ -243,7 +243,7 @@ func (h *Handlers) checkAlteredBroker(name string) error {
 	if name == "" {
 		return nil // all brokers
 	}
-	return h.checkBrokerName(name, "Node", "")
+	return h.checkBrokerName(name, "Node", "Unexpected broker id, expected %d, but received %s")
 }
 
 // precheckBroker checks what would be set on this broker, or on all.

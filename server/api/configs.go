@@ -74,7 +74,7 @@ func (h *Handlers) describeResource(img *metadata.Image, snap *config.Snapshot, 
 		if name == "" {
 			return snap.DescribeAllBrokers(), nil
 		}
-		if err := h.checkBrokerName(name, "Broker", " or empty string"); err != nil {
+		if err := h.checkBrokerName(name, "Broker", "Unexpected broker id, expected %d or empty string, but received %s"); err != nil {
 			return nil, err
 		}
 		return snap.DescribeBroker(), nil
@@ -82,7 +82,7 @@ func (h *Handlers) describeResource(img *metadata.Image, snap *config.Snapshot, 
 		if name == "" {
 			return nil, protocol.Errorf(kerr.InvalidRequest, "Broker id must not be empty")
 		}
-		if err := h.checkBrokerName(name, "Broker", ""); err != nil {
+		if err := h.checkBrokerName(name, "Broker", "Unexpected broker id, expected %d but received %s"); err != nil {
 			return nil, err
 		}
 		return h.describeLoggers(), nil
@@ -98,11 +98,12 @@ func (h *Handlers) describeResource(img *metadata.Image, snap *config.Snapshot, 
 	return snap.DescribeGroup(set()), nil
 }
 
-// checkBrokerName allows a resource only if it is this broker's.
-func (h *Handlers) checkBrokerName(name, what, or string) error {
+// checkBrokerName allows a resource only if it is this broker's. Kafka's words differ
+// from one request to the next: other has the broker's number, then the name.
+func (h *Handlers) checkBrokerName(name, what, other string) error {
 	id, err := config.BrokerNumber(name, what)
 	if err == nil && id != h.NodeID {
-		err = protocol.Errorf(kerr.InvalidRequest, "Unexpected broker id, expected %d%s, but received %s", h.NodeID, or, name)
+		err = protocol.Errorf(kerr.InvalidRequest, other, h.NodeID, name)
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func TestDescribeConfigsResources(t *testing.T) {
 		{4, "x", nil, 42, "Broker id must be an integer, but it is: x", 0},
 		{8, "1", nil, 0, "", 1},
 		{8, "", nil, 42, "Broker id must not be empty", 0},
-		{8, "2", nil, 42, "Unexpected broker id, expected 1, but received 2", 0},
+		{8, "2", nil, 42, "Unexpected broker id, expected 1 but received 2", 0},
 		{16, "sub", nil, 0, "", 3},
 		{16, "missing", nil, 0, "", 3},
 		{16, "", nil, 42, "Client metrics subscription name must not be empty", 0},
@@ -242,7 +242,7 @@ func TestIncrementalAlterConfigsPrechecks(t *testing.T) {
 		{8, "1", ops{op(set, "root", "BAD")}, 40, "Cannot set the log level of root to BAD as it is not a supported log level. Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN", false},
 		{8, "1", ops{op(set, "root", "debug")}, 0, "", false},
 		{8, "1", ops{op(del, "root", "<nil>")}, 42, "Removing the log level of the root logger is not allowed", false},
-		{8, "2", ops{op(set, "root", "DEBUG")}, 42, "Unexpected broker id, expected 1, but received 2", false},
+		{8, "2", ops{op(set, "root", "DEBUG")}, 42, "Unexpected node id. Expected 1, but received 2", false},
 		{3, "x", ops{op(set, "a", "b")}, 42, "Unknown resource type 3", false},
 	} {
 		h, controller := configHandlers(t), &decider{}

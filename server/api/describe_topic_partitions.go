@@ -18,7 +18,7 @@ const describePartitionsMax = 2000
 // order of their names, partition by partition, from the cursor on.
 func (h *Handlers) describeTopicPartitions(c *Call, req *kmsg.DescribeTopicPartitionsRequest, resp *kmsg.DescribeTopicPartitionsResponse) {
 	defer c.Reply()
-	if req.Cursor != nil && req.Cursor.Partition < 0 {
+	if req.Cursor != nil && (req.Cursor.Partition < 0 || protocol.CheckTopicName(req.Cursor.Topic) != nil) {
 		for _, t := range req.Topics {
 			row := kmsg.NewDescribeTopicPartitionsResponseTopic()
 			row.ErrorCode, row.Topic = kerr.InvalidRequest.Code, &t.Topic

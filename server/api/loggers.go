@@ -27,7 +27,7 @@ func (h *Handlers) describeLoggers() []config.Entry {
 // alterLoggers sets the level of the broker's log until it stops; name is the
 // resource's.
 func (h *Handlers) alterLoggers(r *kmsg.IncrementalAlterConfigsRequestResource, validateOnly bool) error {
-	if err := h.checkBrokerName(r.ResourceName, "Node", ""); err != nil {
+	if err := h.checkBrokerName(r.ResourceName, "Node", "Unexpected node id. Expected %d, but received %s"); err != nil {
 		return err
 	}
 	level, change := slog.LevelInfo, false
