@@ -58,7 +58,7 @@ func TestUnregisteredBrokerComesBack(t *testing.T) {
 		`Metadata v8 {"Topics":[{"Topic":"t"}]}`,
 		`ElectLeaders v2 {"ElectionType":1,"Topics":[{"Topic":"t","Partitions":[0]}],"TimeoutMillis":1000}`,
 	)
-	if answers[0] != `{"ErrorMessage":""}` || !strings.Contains(answers[1], `"Brokers":null`) || !strings.Contains(answers[1], `"Leader":-1`) ||
+	if answers[0] != `{"ErrorMessage":""}` || !strings.Contains(answers[1], `"Brokers":null,"ClusterID":"*","ControllerID":-1`) || !strings.Contains(answers[1], `"Leader":-1`) ||
 		!strings.Contains(answers[2], `"ErrorCode":83`) {
 		t.Fatalf("%s", strings.Join(answers, "\n"))
 	}

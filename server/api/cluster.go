@@ -22,7 +22,7 @@ func (h *Handlers) describeCluster(c *Call, req *kmsg.DescribeClusterRequest, re
 		return
 	}
 	img := h.Image()
-	resp.ClusterID, resp.ControllerID = img.ClusterID, img.ControllerID
+	resp.ClusterID, resp.ControllerID = img.ClusterID, controllerOf(img)
 	if req.IncludeClusterAuthorizedOperations {
 		resp.ClusterAuthorizedOperations = authorizedCluster
 	}

@@ -41,6 +41,15 @@ func (h *Handlers) reachable(c *Call, img *metadata.Image, each func(b *metadata
 	}
 }
 
+// controllerOf is the active controller as clients are told, -1 while it is no broker
+// that they could reach.
+func controllerOf(img *metadata.Image) int32 {
+	if b, ok := img.Broker(img.ControllerID); !ok || b.Fenced {
+		return -1
+	}
+	return img.ControllerID
+}
+
 // rackOf is the rack for a response: null when the broker has none.
 func rackOf(b *metadata.Broker) *string {
 	if b.Rack == "" {

@@ -117,7 +117,7 @@ func (m *metadataCall) missing(img *metadata.Image) []string {
 
 func (m *metadataCall) fill(img *metadata.Image) {
 	m.resp.ClusterID = &img.ClusterID
-	m.resp.ControllerID = img.ControllerID
+	m.resp.ControllerID = controllerOf(img)
 	if m.req.IncludeClusterAuthorizedOperations && m.version() >= 8 && m.version() <= 10 {
 		m.resp.AuthorizedOperations = authorizedCluster
 	}
