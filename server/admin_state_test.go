@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,25 +73,40 @@ func TestUnregisteredBrokerComesBack(t *testing.T) {
 	wantValues(t, consume(t, cl, 2), []string{"kept", "more"})
 }
 
-// The levels that ApiVersions tells are those that UpdateFeatures has left.
+// The levels that ApiVersions tells are those that UpdateFeatures has left, also after
+// a restart.
 func TestFeatureLevelsAreTold(t *testing.T) {
-	n := start(t, vfs.NewMem(), load(t, testDir))
-	finalized := func() (levels int, epoch int64) {
+	fsys := vfs.NewMem()
+	n := start(t, fsys, load(t, testDir))
+	finalized := func() (levels map[string]int16, epoch int64) {
+		t.Helper()
 		req := kmsg.NewPtrApiVersionsRequest()
 		req.ClientSoftwareName, req.ClientSoftwareVersion = "test", "1"
 		resp, err := req.RequestWith(within(t), client(t, n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(resp.FinalizedFeatures), resp.FinalizedFeaturesEpoch
+		levels = map[string]int16{}
+		for _, f := range resp.FinalizedFeatures {
+			levels[f.Name] = f.MaxVersionLevel
+		}
+		return levels, resp.FinalizedFeaturesEpoch
 	}
-	levels, epoch := finalized()
-	if levels < 1 {
-		t.Fatal("no level is finalized")
+	first, epoch := finalized()
+	if first["metadata.version"] == 0 || first["group.version"] != 1 {
+		t.Fatalf("at first %v", first)
 	}
-	askAll(t, n, `AlterClientQuotas v1 {"Entries":[{"Entity":[{"Type":"user","Name":"u"}],"Ops":[{"Key":"producer_byte_rate","Value":5}]}]}`)
-	if again, later := finalized(); again != levels || later <= epoch {
-		t.Fatalf("%d levels in epoch %d, then %d in epoch %d", levels, epoch, again, later)
+	askAll(t, n, `UpdateFeatures v2 {"TimeoutMillis":1000,"FeatureUpdates":[{"Feature":"group.version","MaxVersionLevel":0,"UpgradeType":2}]}`)
+	lowered, later := finalized()
+	if _, told := lowered["group.version"]; told || later <= epoch {
+		t.Fatalf("lowered to %v in epoch %d after %d", lowered, later, epoch)
+	}
+	if err := stop(n); err != nil {
+		t.Fatal(err)
+	}
+	n = start(t, fsys, load(t, testDir))
+	if again, _ := finalized(); !maps.Equal(again, lowered) {
+		t.Fatalf("after a restart %v, was %v", again, lowered)
 	}
 }
 
