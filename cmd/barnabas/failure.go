@@ -16,6 +16,7 @@ var advice = map[int16]string{
 	kerr.GroupIDNotFound.Code:          "`barnabas group list` shows what exists",
 	kerr.InvalidReplicationFactor.Code: "one broker can hold one copy: use --replication-factor 1 or leave it out",
 	kerr.GroupSubscribedToTopic.Code:   "stop the consumers that read the topic first",
+	kerr.TransactionalIDNotFound.Code:  "`barnabas txn list` shows what exists",
 	kerr.KafkaStorageError.Code:        "the broker's disk failed or is full: its log says which file",
 }
 

@@ -36,7 +36,7 @@ func groupReset(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	only, err := partitionFilter(c.StringSlice("topic"))
+	only, err := partitionFilter("--topic", c.StringSlice("topic"))
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func parseTarget(to string) (resetTarget, error) {
 }
 
 // partitionFilter reads TOPIC and TOPIC:PARTITION; an empty set of partitions
-// means all of the topic.
-func partitionFilter(list []string) (map[string]map[int32]bool, error) {
+// means all of the topic. flag is where they were given.
+func partitionFilter(flag string, list []string) (map[string]map[int32]bool, error) {
 	only := map[string]map[int32]bool{}
 	for _, s := range list {
 		topic, number, ok := strings.Cut(s, ":")
@@ -111,7 +111,7 @@ func partitionFilter(list []string) (map[string]map[int32]bool, error) {
 		}
 		n, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || n < 0 {
-			return nil, usagef("--topic %q: want TOPIC or TOPIC:PARTITION", s)
+			return nil, usagef("%s %q: want TOPIC or TOPIC:PARTITION", flag, s)
 		}
 		only[topic][int32(n)] = true
 	}

@@ -31,6 +31,7 @@ func commands() []*cli.Command {
 		produceCommand(),
 		consumeCommand(),
 		groupCommand(),
+		txnCommand(),
 		configCommand(),
 		dumpCommand(),
 		doctorCommand(),

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"barnabas": main})
+	testscript.Main(m, map[string]func(){"barnabas": main, "opentxn": openTransaction})
 }
 
 // TestScripts runs testdata/script: the command line as people use it.

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/urfave/cli/v2"
+)
+
+// producerView is a producer that a partition knows; -1 stands for none.
+type producerView struct {
+	Topic            string `json:"topic"`
+	Partition        int32  `json:"partition"`
+	ProducerID       int64  `json:"producer_id"`
+	ProducerEpoch    int16  `json:"producer_epoch"`
+	CoordinatorEpoch int32  `json:"coordinator_epoch"`
+	LastSequence     int32  `json:"last_sequence"`
+	LastWriteMs      int64  `json:"last_write_ms"`
+	// StartOffset is where the producer's open transaction begins.
+	StartOffset int64 `json:"transaction_start_offset"`
+}
+
+func txnProducers(c *cli.Context) error {
+	list, err := names(c, "topic")
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		views, err := describeProducers(ctx, adm, list)
+		if err != nil {
+			return err
+		}
+		return show(c, views, func(w io.Writer) error { return printProducers(w, views, "Nobody has written there lately.") })
+	})
+}
+
+func printProducers(w io.Writer, views []producerView, none string) error {
+	if len(views) == 0 {
+		_, err := fmt.Fprintln(w, none)
+		return err
+	}
+	t := newTable("TOPIC", "PARTITION", "PRODUCER", "EPOCH", "LAST WRITE", "OPEN SINCE OFFSET")
+	for _, v := range views {
+		t.add(v.Topic, v.Partition, v.ProducerID, v.ProducerEpoch, timeText(v.LastWriteMs), orUnknown(v.StartOffset))
+	}
+	return t.print(w)
+}
+
+// describeProducers asks for the producers of TOPIC or TOPIC:PARTITION, of all
+// topics, internal ones too, when none is named.
+func describeProducers(ctx context.Context, adm *kadm.Client, list []string) ([]producerView, error) {
+	set, err := partitionsNamed(ctx, adm, list)
+	if err != nil {
+		return nil, err
+	}
+	views := []producerView{}
+	if len(set) == 0 {
+		return views, nil
+	}
+	described, err := adm.DescribeProducers(ctx, set)
+	if err != nil {
+		return nil, fmt.Errorf("describe producers: %w", err)
+	}
+	var failed []string
+	for _, p := range described.SortedPartitions() {
+		if p.Err != nil {
+			failed = append(failed, describeFailure(fmt.Sprintf("%s partition %d", p.Topic, p.Partition), p.Err, p.ErrMessage))
+			continue
+		}
+		for _, r := range p.ActiveProducers.Sorted() {
+			views = append(views, producerView{
+				Topic: r.Topic, Partition: r.Partition, ProducerID: r.ProducerID, ProducerEpoch: r.ProducerEpoch,
+				CoordinatorEpoch: r.CoordinatorEpoch, LastSequence: r.LastSequence, LastWriteMs: r.LastTimestamp,
+				StartOffset: r.CurrentTxnStartOffset,
+			})
+		}
+	}
+	return views, failures("describe producers", failed)
+}
+
+// partitionsNamed are the partitions that the arguments name.
+func partitionsNamed(ctx context.Context, adm *kadm.Client, list []string) (kadm.TopicsSet, error) {
+	wanted, err := partitionFilter("topic", list)
+	if err != nil {
+		return nil, err
+	}
+	topics, err := adm.ListTopicsWithInternal(ctx, sortedKeys(wanted)...)
+	if err != nil {
+		return nil, fmt.Errorf("list topics: %w", err)
+	}
+	set := kadm.TopicsSet{}
+	for name, t := range topics {
+		if t.Err != nil {
+			return nil, errors.New(describeFailure(name, t.Err, ""))
+		}
+		for p := range t.Partitions {
+			if only := wanted[name]; len(only) == 0 || only[p] {
+				set.Add(name, p)
+			}
+		}
+		for p := range wanted[name] {
+			if _, ok := t.Partitions[p]; !ok {
+				return nil, fmt.Errorf("%s has no partition %d", name, p)
+			}
+		}
+	}
+	return set, nil
+}
+
+func txnHanging(c *cli.Context) error {
+	return withClient(c, func(ctx context.Context, client *kgo.Client) error {
+		views, err := hangingTransactions(ctx, client, c.Args().Slice(), c.Duration("max-timeout"))
+		if err != nil {
+			return err
+		}
+		return show(c, views, func(w io.Writer) error {
+			if err := printProducers(w, views, "No transaction hangs."); err != nil || len(views) == 0 {
+				return err
+			}
+			v := views[0]
+			_, err := fmt.Fprintf(w, "`barnabas txn abort --partition %s:%d --start-offset %d` aborts the first.\n", v.Topic, v.Partition, v.StartOffset)
+			return err
+		})
+	})
+}
+
+// hangingTransactions are those that a partition has open for longer than any may
+// last, and of which its coordinator does not know.
+func hangingTransactions(ctx context.Context, client *kgo.Client, list []string, maxTimeout time.Duration) ([]producerView, error) {
+	adm := kadm.NewClient(client)
+	views, err := describeProducers(ctx, adm, list)
+	if err != nil {
+		return nil, err
+	}
+	before := time.Now().Add(-maxTimeout).UnixMilli()
+	views = slices.DeleteFunc(views, func(v producerView) bool { return v.StartOffset < 0 || v.LastWriteMs >= before })
+	if len(views) == 0 {
+		return views, nil
+	}
+	req := kmsg.NewPtrListTransactionsRequest()
+	for _, v := range views {
+		req.ProducerIDFilters = append(req.ProducerIDFilters, v.ProducerID)
+	}
+	rows, err := listTransactions(ctx, client, req)
+	if err != nil {
+		return nil, fmt.Errorf("list transactions: %w", err)
+	}
+	var known []string
+	for _, r := range rows {
+		known = append(known, r.ID)
+	}
+	if len(known) == 0 {
+		return views, nil
+	}
+	described, err := adm.DescribeTransactions(ctx, known...)
+	if err != nil {
+		return nil, fmt.Errorf("describe transactions: %w", err)
+	}
+	return slices.DeleteFunc(views, func(v producerView) bool {
+		for _, d := range described {
+			if d.Err == nil && d.ProducerID == v.ProducerID && d.Topics.Lookup(v.Topic, v.Partition) {
+				return true
+			}
+		}
+		return false
+	}), nil
+}
+
+func txnAbort(c *cli.Context) error {
+	partition, id := c.String("partition"), c.Args().First()
+	switch {
+	case c.NArg() > 1:
+		return usagef("txn abort: name one transactional id")
+	case id == "" && partition == "":
+		return usagef("txn abort: name a transactional id, or a partition with --partition TOPIC:PARTITION")
+	case id != "" && partition != "":
+		return usagef("txn abort: name a transactional id or a partition, not both")
+	case id != "":
+		return withClient(c, func(ctx context.Context, client *kgo.Client) error { return abortID(ctx, c, client, id) })
+	}
+	start, producer := c.Int64("start-offset"), c.Int64("producer-id")
+	if (start < 0) == (producer < 0) {
+		return usagef("txn abort --partition: say which transaction, with --start-offset or with --producer-id")
+	}
+	topic, number, err := onePartition(partition)
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		return abortHanging(ctx, c, adm, topic, number, start, producer)
+	})
+}
+
+func onePartition(name string) (topic string, partition int32, err error) {
+	wanted, err := partitionFilter("--partition", []string{name})
+	if err != nil {
+		return "", 0, err
+	}
+	for topic, partitions := range wanted {
+		for p := range partitions {
+			return topic, p, nil
+		}
+	}
+	return "", 0, usagef("--partition %q: want TOPIC:PARTITION, for example orders:0", name)
+}
+
+// abortID asks for the id as a new producer would, which aborts what is under way.
+func abortID(ctx context.Context, c *cli.Context, client *kgo.Client, id string) error {
+	described, err := kadm.NewClient(client).DescribeTransactions(ctx, id)
+	if err != nil {
+		return fmt.Errorf("describe transaction: %w", err)
+	}
+	d := described[id]
+	if d.Err != nil {
+		return errors.New(describeFailure(id, d.Err, ""))
+	}
+	if d.State != "Ongoing" {
+		return fmt.Errorf("%s has no transaction under way: it is %s", id, d.State)
+	}
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.TransactionalID, req.TransactionTimeoutMillis = &id, d.TimeoutMillis
+	for {
+		resp, err := req.RequestWith(ctx, client)
+		if err == nil {
+			err = kerr.ErrorForCode(resp.ErrorCode)
+		}
+		if err == nil {
+			return show(c, map[string]any{"aborted": id}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "Aborted the transaction of %s; its producer is fenced.\n", id)
+				return err
+			})
+		}
+		if !errors.Is(err, kerr.ConcurrentTransactions) {
+			return errors.New(describeFailure(id, err, ""))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: the transaction has been told to abort, but is not complete yet", id)
+		case <-time.After(waitPoll):
+		}
+	}
+}
+
+// abortHanging writes the marker that no coordinator will write.
+func abortHanging(ctx context.Context, c *cli.Context, adm *kadm.Client, topic string, partition int32, start, producer int64) error {
+	views, err := describeProducers(ctx, adm, []string{fmt.Sprintf("%s:%d", topic, partition)})
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(views, func(v producerView) bool {
+		return v.StartOffset >= 0 && (start >= 0 && v.StartOffset == start || producer >= 0 && v.ProducerID == producer)
+	})
+	if at < 0 {
+		return fmt.Errorf("%s partition %d has no such open transaction; `barnabas txn producers %s:%d` shows what it has", topic, partition, topic, partition)
+	}
+	v := views[at]
+	marker := kadm.TxnMarkers{
+		ProducerID: v.ProducerID, ProducerEpoch: v.ProducerEpoch, CoordinatorEpoch: max(v.CoordinatorEpoch, 0), Topics: kadm.TopicsSet{},
+	}
+	marker.Topics.Add(topic, partition)
+	responses, err := adm.WriteTxnMarkers(ctx, marker)
+	if err != nil {
+		return fmt.Errorf("write the marker: %w", err)
+	}
+	for _, r := range responses.SortedPartitions() {
+		if r.Err != nil {
+			return errors.New(describeFailure(fmt.Sprintf("%s partition %d", r.Topic, r.Partition), r.Err, ""))
+		}
+	}
+	return show(c, v, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Aborted the transaction of producer %d in %s partition %d, open since offset %d.\n", v.ProducerID, topic, partition, v.StartOffset)
+		return err
+	})
+}
