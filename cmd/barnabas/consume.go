@@ -17,6 +17,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// The isolation levels, as Kafka's isolation.level names them.
+const (
+	readCommitted   = "read_committed"
+	readUncommitted = "read_uncommitted"
+)
+
 func consumeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "consume", Usage: "print records as they come", ArgsUsage: "TOPIC...", Action: consume,
@@ -25,6 +31,7 @@ func consumeCommand() *cli.Command {
 			&cli.StringFlag{Name: "from", Aliases: []string{"f"}, Value: "start", Usage: "where to begin without a group: start, end, an `OFFSET`, or @TIME (RFC 3339 or Unix ms)"},
 			&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "consume as a member of group `NAME` and commit what was printed"},
 			&cli.StringFlag{Name: "protocol", Value: typeClassic, Usage: "with --group: the group `PROTOCOL`, classic or consumer (KIP-848)"},
+			&cli.StringFlag{Name: "isolation", Value: readUncommitted, Usage: "`LEVEL`: read_committed leaves out what transactions have aborted or not ended"},
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "stop after `N` records"},
 			&cli.BoolFlag{Name: "exit-at-end", Aliases: []string{"e"}, Usage: "stop once everything that was there at the start is printed"},
 			&cli.DurationFlag{Name: "timeout", Usage: "stop, with exit code 1 when --count was not reached, after `DURATION`"},
@@ -65,7 +72,7 @@ func consume(c *cli.Context) error {
 	}
 	p := &printer{w: bufio.NewWriter(c.App.Writer), json: js, keys: c.Bool("keys"), offsets: c.Bool("offsets"), headers: c.Bool("headers"), limit: c.Int("count")}
 	if c.Bool("exit-at-end") {
-		if p.ends, err = endsNow(ctx, client, topics, c.String("from")); err != nil {
+		if p.ends, err = endsNow(ctx, client, topics, c.String("from"), c.String("isolation")); err != nil {
 			return err
 		}
 	}
@@ -86,6 +93,13 @@ func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
 			return nil, usagef("consume: --exit-at-end reads every partition and so cannot go with --group; use --count or --timeout")
 		}
 		opts = append(opts, kgo.ConsumerGroup(g), kgo.AutoCommitMarks())
+	}
+	switch level := c.String("isolation"); level {
+	case readUncommitted:
+	case readCommitted:
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	default:
+		return nil, usagef("consume --isolation %q: want %s or %s", level, readCommitted, readUncommitted)
 	}
 	switch c.String("protocol") {
 	case typeClassic:

@@ -37,14 +37,19 @@ func (e endOffsets) reached(topic string, partition int32, next int64) {
 	}
 }
 
-// endsNow are the ends of the partitions that hold something at or after from.
-func endsNow(ctx context.Context, client *kgo.Client, topics []string, from string) (endOffsets, error) {
+// endsNow are the ends of the partitions that hold something at or after from, as
+// a reader with this isolation sees them.
+func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, isolation string) (endOffsets, error) {
 	adm := kadm.NewClient(client)
 	begin, err := beginnings(ctx, adm, topics, from)
 	if err != nil {
 		return nil, fmt.Errorf("consume: list start offsets: %w", err)
 	}
-	ends, err := adm.ListEndOffsets(ctx, topics...)
+	list := adm.ListEndOffsets
+	if isolation == readCommitted {
+		list = adm.ListCommittedOffsets
+	}
+	ends, err := list(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("consume: list end offsets: %w", err)
 	}

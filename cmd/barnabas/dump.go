@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/coordinator/txn"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 	"github.com/barnabas-mq/barnabas/storage/segment"
@@ -27,7 +28,7 @@ func dumpCommand() *cli.Command {
 		Description: "Files: .log, .index, .timeindex, .snapshot, the checkpoints, partition.metadata, meta.properties. A partition's\n" +
 			"folder prints all of its files, a data folder also those of its partitions, the folder kv the metadata log. Only for kv the broker must be stopped.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "records", Aliases: []string{"r"}, Usage: "print the records of a .log too; those of __consumer_offsets are decoded"},
+			&cli.BoolFlag{Name: "records", Aliases: []string{"r"}, Usage: "print the records of a .log too; those of __consumer_offsets and __transaction_state are decoded"},
 		},
 	}
 }
@@ -137,7 +138,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 
 // dumpRecords prints every batch and its records.
 func dumpRecords(w io.Writer, name string, r io.ReaderAt, baseOffset, sizeBytes int64) error {
-	offsets := strings.HasPrefix(filepath.Base(filepath.Dir(name)), group.Topic+"-")
+	text := recordText(filepath.Base(filepath.Dir(name)))
 	sc := segment.NewScanner(r, name, 0, sizeBytes, baseOffset, true)
 	for sc.Next() {
 		h := sc.Header()
@@ -149,7 +150,10 @@ func dumpRecords(w io.Writer, name string, r io.ReaderAt, baseOffset, sizeBytes 
 			return fmt.Errorf("read the batch at byte %d: %w", h.Position, err)
 		}
 		err := batch.Records(batch.View(whole), dumpBatchMaxBytes, func(rec batch.Record) error {
-			return dumpRecord(w, rec, offsets && !h.IsControl())
+			if h.IsControl() {
+				return dumpRecord(w, rec, markerText(whole))
+			}
+			return dumpRecord(w, rec, text)
 		})
 		if err != nil {
 			return fmt.Errorf("the batch at byte %d: %w", h.Position, err)
@@ -158,10 +162,40 @@ func dumpRecords(w io.Writer, name string, r io.ReaderAt, baseOffset, sizeBytes 
 	return sc.Err()
 }
 
-func dumpRecord(w io.Writer, rec batch.Record, offsets bool) error {
-	if offsets {
-		if r, ok, err := (group.Codec{}).Decode(rec.Key, rec.Value); err == nil && ok {
-			_, err := fmt.Fprintf(w, "  | offset: %d %s\n", rec.Offset, groupRecordText(r))
+// recordText is how the records of a partition's folder are told, where they are
+// a coordinator's.
+func recordText(folder string) func(batch.Record) (string, bool) {
+	switch {
+	case strings.HasPrefix(folder, group.Topic+"-"):
+		return func(rec batch.Record) (string, bool) {
+			r, ok, err := group.Codec{}.Decode(rec.Key, rec.Value)
+			return groupRecordText(r), ok && err == nil
+		}
+	case strings.HasPrefix(folder, txn.Topic+"-"):
+		return func(rec batch.Record) (string, bool) {
+			r, ok, err := txn.Codec{}.Decode(rec.Key, rec.Value)
+			return txnRecordText(r), ok && err == nil
+		}
+	}
+	return nil
+}
+
+// markerText is how the record of a control batch is told.
+func markerText(v batch.View) func(batch.Record) (string, bool) {
+	return func(batch.Record) (string, bool) {
+		m, ok, err := batch.ParseMarker(v)
+		verdict := "ABORT"
+		if m.Commit {
+			verdict = "COMMIT"
+		}
+		return fmt.Sprintf("marker: %s coordinatorEpoch: %d", verdict, m.CoordinatorEpoch), ok && err == nil
+	}
+}
+
+func dumpRecord(w io.Writer, rec batch.Record, text func(batch.Record) (string, bool)) error {
+	if text != nil {
+		if told, ok := text(rec); ok {
+			_, err := fmt.Fprintf(w, "  | offset: %d %s\n", rec.Offset, told)
 			return err
 		}
 	}
@@ -185,6 +219,13 @@ func groupRecordText(r group.Record) string {
 		return fmt.Sprintf("group: %s deleted", r.Group)
 	}
 	return fmt.Sprintf("group: %s generation: %d members: %d", r.Group, r.Metadata.Generation, len(r.Metadata.Members))
+}
+
+func txnRecordText(r txn.Record) string {
+	if r.Transaction == nil {
+		return fmt.Sprintf("transactional id: %s deleted", r.TransactionalID)
+	}
+	return fmt.Sprintf("transactional id: %s %v", r.TransactionalID, r.Transaction)
 }
 
 // quoted is bytes as Go quotes them; null is not empty.

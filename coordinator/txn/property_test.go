@@ -23,7 +23,7 @@ type model struct {
 	// commit is the verdict.
 	ending, all map[storage.TopicPartition]bool
 	commit      bool
-	began  time.Time
+	began       time.Time
 }
 
 // TestMachineKeepsItsPromises puts random events to a machine, holds its answers

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -44,6 +45,16 @@ type Transaction struct {
 	UpdateMs   int64
 	// ClientVersion is the transaction version of whoever made the newest record.
 	ClientVersion int16
+}
+
+// String is the transaction as its record has it, for people.
+func (t *Transaction) String() string {
+	s := fmt.Sprintf("%s producer: %d/%d previous: %d", t.State, t.ProducerID, t.Epoch, t.PrevProducerID)
+	if t.NextProducerID != noProducerID {
+		s += fmt.Sprintf(" next: %d", t.NextProducerID)
+	}
+	return s + fmt.Sprintf(" timeoutMs: %d clientVersion: %d startMs: %d updateMs: %d partitions: %v",
+		t.TimeoutMs, t.ClientVersion, t.StartMs, t.UpdateMs, t.Partitions)
 }
 
 // exhausted says that the producer id has no epoch left to give out.
