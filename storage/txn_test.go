@@ -2,10 +2,16 @@ package storage
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
+	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
 // makeTxn builds a transactional batch.
@@ -220,4 +226,138 @@ func readCommitted(l *Log, from, stable int64, maxBytes int) (shown []int64, err
 		}
 	}
 	return shown, nil
+}
+
+// fillTxns writes aborted and committed transactions over several segments.
+func fillTxns(t *testing.T, l *Log) {
+	t.Helper()
+	sequence := map[int64]int32{}
+	for i := range 60 {
+		id := int64(i%3 + 1)
+		b := makeTxn(int64(1000+i), fmt.Sprint("t", i), 2, stamp(id, 0, sequence[id]))
+		if _, err := appendTxn(l, b, 0); err != nil {
+			t.Fatal(err)
+		}
+		sequence[id] += 2
+		if i%4 == 3 {
+			if _, err := l.Append(AppendRequest{Batches: makeMarker(int64(1000+i), id, 0, i%8 == 7, 0), Internal: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.SetHighWatermark(l.LogEndOffset())
+	}
+}
+
+// TestDamagedTxnIndex damages a .txnindex between a clean stop and a start: it is
+// filled anew from the log, at the start or when a reader meets the damage.
+func TestDamagedTxnIndex(t *testing.T) {
+	damages := map[string]func([]byte) []byte{
+		"cut in an entry": func(b []byte) []byte { return b[:len(b)-10] },
+		"zeros":           func(b []byte) []byte { return make([]byte, len(b)) },
+		"a flipped byte":  func(b []byte) []byte { b[1] ^= 4; return b },
+	}
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.mustOpen()
+			l := w.log()
+			fillTxns(t, l)
+			w.settle()
+			segments := l.list()
+			hurt := slices.IndexFunc(segments, func(s *segment.Segment) bool { return s.HasAborted() })
+			file := l.path(segment.FileName(segments[hurt].BaseOffset(), segment.TxnIndexSuffix))
+			if err := w.close(); err != nil {
+				t.Fatal(err)
+			}
+			b, err := readFile(w.fs, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := writeFile(w.fs, file, damage(b)); err != nil {
+				t.Fatal(err)
+			}
+			w.mustOpen()
+			defer w.abandon()
+			l = w.log()
+			// The reader first: it must not depend on who looked before.
+			all, err := readAll(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := checkCommitted(l, all, txnsOf(all)); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkTransactions(l, l.LogEndOffset()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestLastStableOffset moves the high watermark over transactions that overlap.
+func TestLastStableOffset(t *testing.T) {
+	w := newWorld(t, 1)
+	w.mustOpen()
+	defer w.abandon()
+	l := w.log()
+	add := func(b []byte) {
+		t.Helper()
+		v := batch.View(b)
+		var err error
+		if v.IsControl() {
+			_, err = l.Append(AppendRequest{Batches: b, Internal: true})
+		} else {
+			_, err = appendTxn(l, b, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(makeTxn(1, "a", 1, stamp(1, 0, 0))) // 0
+	add(makeTxn(1, "b", 1, stamp(2, 0, 0))) // 1
+	add(makeMarker(1, 1, 0, true, 0))       // 2
+	add(makeTxn(1, "c", 1, stamp(3, 0, 0))) // 3
+	add(makeMarker(1, 2, 0, false, 0))      // 4
+	for mark, want := range []int64{0, 0, 0, 1, 1, 3} {
+		if got := l.LastStableOffset(int64(mark)); got != want {
+			t.Errorf("at the high watermark %d the last stable offset is %d, not %d", mark, got, want)
+		}
+	}
+	l.SetHighWatermark(5)
+	if l.stable.waiting.Load() != 0 {
+		t.Error("decided transactions below the high watermark are still remembered")
+	}
+	if start, err := l.DeleteRecordsTo(4); err != nil || start != 4 {
+		t.Fatal(start, err)
+	}
+	if got := l.LastStableOffset(5); got != 4 {
+		t.Errorf("once the first record of the open transaction is deleted, the last stable offset is %d", got)
+	}
+}
+
+// TestStartVerificationDoesNotWait is for a caller on an event loop.
+func TestStartVerificationDoesNotWait(t *testing.T) {
+	w := newWorld(t, 1)
+	w.mustOpen()
+	defer w.abandon()
+	l := w.log()
+	l.mu.Lock()
+	_, err := l.StartVerification(Verification{ProducerID: 1}, true)
+	l.mu.Unlock()
+	if !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	cfg := testLogConfig()
+	cfg.VerifyTransactions = true
+	l.Reconfigure(cfg)
+	b := makeTxn(1, "a", 1, stamp(1, 0, 0))
+	if _, err := l.Append(AppendRequest{Batches: b}); protocol.Code(err) != kerr.InvalidTxnState.Code {
+		t.Fatalf("an append that was not verified: %v", err)
+	}
+	if _, err := appendTxn(l, b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if guard, err := l.StartVerification(Verification{ProducerID: 1, BaseSequence: 1}, true); err != nil || guard != 0 {
+		t.Fatalf("in an open transaction: guard %d, %v", guard, err)
+	}
 }

@@ -1,37 +1,31 @@
 package batch
 
 import (
+	"bytes"
 	"encoding/hex"
 	"testing"
-
-	"github.com/twmb/franz-go/pkg/kerr"
-
-	"github.com/barnabas-mq/barnabas/protocol"
 )
 
-func TestMarker(t *testing.T) {
-	for _, tc := range []struct {
-		m          Marker
+// TestMarkerBytes fixes the records as Kafka writes them: a client that finds a
+// marker without a value waits for ever.
+func TestMarkerBytes(t *testing.T) {
+	for _, test := range []struct {
+		commit     bool
 		key, value string
-	}{
-		{Marker{Commit: true, CoordinatorEpoch: 7}, "00000001", "000000000007"},
-		{Marker{Commit: false, CoordinatorEpoch: 1 << 20}, "00000000", "000000100000"},
-	} {
-		v := NewMarker(MarkerOptions{Marker: tc.m, ProducerID: 9, ProducerEpoch: 2, TimestampMs: 77})
-		if !v.IsControl() || !v.IsTransactional() || v.CRC() != v.ComputeCRC() || v.MaxTimestamp() != 77 {
-			t.Errorf("%+v: batch %x", tc.m, []byte(v))
-		}
-		if v.ProducerID() != 9 || v.ProducerEpoch() != 2 || v.BaseSequence() != NoSequence {
-			t.Errorf("%+v: producer %d/%d, sequence %d", tc.m, v.ProducerID(), v.ProducerEpoch(), v.BaseSequence())
+	}{{false, "00000000", "000000000009"}, {true, "00000001", "000000000009"}} {
+		v := NewMarker(MarkerOptions{Marker: Marker{Commit: test.commit, CoordinatorEpoch: 9}, ProducerID: 4, ProducerEpoch: 2, TimestampMs: 77})
+		if _, err := Validate(v, Options{Control: true}); err != nil {
+			t.Fatal(err)
 		}
 		err := Records(v, 0, func(r Record) error {
-			if hex.EncodeToString(r.Key) != tc.key || hex.EncodeToString(r.Value) != tc.value {
-				t.Errorf("%+v: key %x, value %x", tc.m, r.Key, r.Value)
+			if hex.EncodeToString(r.Key) != test.key || hex.EncodeToString(r.Value) != test.value || r.TimestampMs != 77 {
+				t.Errorf("commit %t: key %x, value %x, time %d", test.commit, r.Key, r.Value, r.TimestampMs)
 			}
 			return nil
 		})
-		if got, ok, err2 := ParseMarker(v); err != nil || err2 != nil || !ok || got != tc.m {
-			t.Errorf("%+v: read %+v %v, %v %v", tc.m, got, ok, err, err2)
+		m, ok, parseErr := ParseMarker(v)
+		if err != nil || parseErr != nil || !ok || m != (Marker{Commit: test.commit, CoordinatorEpoch: 9}) {
+			t.Errorf("%+v, %t, %v, %v", m, ok, err, parseErr)
 		}
 	}
 }
@@ -39,16 +33,15 @@ func TestMarker(t *testing.T) {
 func TestParseMarkerOfOthers(t *testing.T) {
 	control := func(key, value []byte) View {
 		b := NewBuilder(BuilderOptions{Control: true})
-		b.Add(0, key, value)
+		b.Add(1, key, value)
 		return b.Build()
 	}
-	// A leader change, as a raft log has them.
-	if _, ok, err := ParseMarker(control([]byte{0, 0, 0, 2}, []byte{0})); ok || err != nil {
-		t.Errorf("another kind: ok %v, %v", ok, err)
+	if _, ok, err := ParseMarker(control([]byte{0, 0, 0, 2}, bytes.Repeat([]byte{0}, 20))); ok || err != nil {
+		t.Errorf("a control record of another type: %t, %v", ok, err)
 	}
-	for _, v := range []View{control([]byte{0, 0}, make([]byte, 6)), control([]byte{0, 0, 0, 1}, make([]byte, 5)), control(nil, nil)} {
-		if _, ok, err := ParseMarker(v); ok || protocol.Code(err) != kerr.CorruptMessage.Code {
-			t.Errorf("%x: ok %v, %v", []byte(v), ok, err)
+	for _, v := range []View{control([]byte{0, 0}, nil), control([]byte{0, 0, 0, 1}, []byte{0, 0, 1})} {
+		if _, ok, err := ParseMarker(v); ok || err == nil {
+			t.Errorf("a cut one: %t, %v", ok, err)
 		}
 	}
 }

@@ -8,10 +8,15 @@ import (
 // Dump prints a line per producer.
 func (t *Table) Dump(w io.Writer) error {
 	for _, e := range t.Entries() {
-		last, _ := e.Last()
-		_, err := fmt.Fprintf(w, "producerId: %d producerEpoch: %d coordinatorEpoch: %d currentTxnFirstOffset: %d lastTimestamp: %d firstSequence: %d lastSequence: %d lastOffset: %d offsetDelta: %d\n",
-			e.ProducerID, e.Epoch, e.CoordinatorEpoch, e.CurrentTxnFirstOffset, e.LastTimestampMs,
-			last.FirstSequence(), last.LastSequence, last.LastOffset, last.OffsetDelta)
+		_, err := fmt.Fprintf(w, "producerId: %d producerEpoch: %d coordinatorEpoch: %d currentTxnFirstOffset: %d lastTimestamp: %d",
+			e.ProducerID, e.Epoch, e.CoordinatorEpoch, e.CurrentTxnFirstOffset, e.LastTimestampMs)
+		if last, ok := e.Last(); ok && err == nil {
+			_, err = fmt.Fprintf(w, " firstSequence: %d lastSequence: %d lastOffset: %d offsetDelta: %d",
+				last.FirstSequence(), last.LastSequence, last.LastOffset, last.OffsetDelta)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w)
+		}
 		if err != nil {
 			return err
 		}

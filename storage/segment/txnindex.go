@@ -51,7 +51,7 @@ func decodeAbortedTxn(b []byte) (t AbortedTxn, ok bool) {
 		LastOffset: int64(be.Uint64(b[18:])), LastStableOffset: int64(be.Uint64(b[26:])),
 	}
 	ok = be.Uint16(b) == txnEntryVersion && t.ProducerID >= 0 && t.FirstOffset >= 0 &&
-		t.FirstOffset <= t.LastOffset && t.LastStableOffset >= 0 && t.LastStableOffset-1 <= t.LastOffset
+		t.FirstOffset < t.LastOffset && t.LastStableOffset >= 0 && t.LastStableOffset-1 <= t.LastOffset
 	return t, ok
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,23 +72,29 @@ func run(ctx context.Context, libs, dir string, kind harness.Kind) error {
 	if err != nil {
 		return err
 	}
-	if err := notTrivial(deep, offsets, files); err != nil {
+	state, err := dump(ctx, libs, "--transaction-log-decoder", files.states)
+	if err != nil {
 		return err
 	}
-	fmt.Printf("dumplog: ok: %d logs, %d indexes, %d snapshots, %d logs of %s, %d lines without a complaint\n",
-		len(files.logs), len(files.indexes), len(files.snapshots), len(files.offsets), offsetsTopic,
-		strings.Count(deep, "\n")+strings.Count(offsets, "\n"))
+	if err := errors.Join(notTrivial(deep, offsets, files), transactional(deep, state, files)); err != nil {
+		return err
+	}
+	fmt.Printf("dumplog: ok: %d logs, %d indexes, %d transaction indexes, %d snapshots, %d logs of %s and %d of %s, %d lines without a complaint\n",
+		len(files.logs), len(files.indexes), len(files.txns), len(files.snapshots), len(files.offsets), offsetsTopic, len(files.states), txnState,
+		strings.Count(deep, "\n")+strings.Count(offsets, "\n")+strings.Count(state, "\n"))
 	return nil
 }
 
 // fileSet is what a data folder has for the tool to read.
-type fileSet struct{ logs, indexes, snapshots, offsets []string }
+type fileSet struct{ logs, indexes, snapshots, offsets, states, txns []string }
 
 func (f *fileSet) all() []string {
-	return append(append(append([]string{}, f.logs...), f.indexes...), f.snapshots...)
+	return slices.Concat(f.logs, f.indexes, f.snapshots, f.txns)
 }
 
 const offsetsTopic = "__consumer_offsets"
+
+func internal(folder string) bool { return strings.HasPrefix(folder, "__") }
 
 var partitionFolder = regexp.MustCompile(`-[0-9]+$`)
 
@@ -107,20 +114,23 @@ func find(data string) (*fileSet, error) {
 			if err != nil {
 				return err
 			}
-			if info.Size() == 0 && strings.HasPrefix(folder, offsetsTopic) {
-				return nil // fifty folders, of which the groups use a few
+			if info.Size() == 0 && internal(folder) {
+				return nil // fifty folders, of which a few are used
 			}
 			files.logs = append(files.logs, path)
 			if strings.HasPrefix(folder, offsetsTopic) {
 				files.offsets = append(files.offsets, path)
 			}
+			if strings.HasPrefix(folder, txnState) {
+				files.states = append(files.states, path)
+			}
 		case ".index", ".timeindex", ".txnindex":
 			log := strings.TrimSuffix(path, filepath.Ext(path)) + ".log"
-			if info, err := os.Stat(log); err != nil || (info.Size() == 0 && strings.HasPrefix(folder, offsetsTopic)) {
+			if info, err := os.Stat(log); err != nil || (info.Size() == 0 && internal(folder)) {
 				return err
 			}
 			if filepath.Ext(path) == ".txnindex" {
-				files.logs = append(files.logs, path)
+				files.txns = append(files.txns, path)
 			} else {
 				files.indexes = append(files.indexes, path)
 			}

@@ -65,7 +65,7 @@ func fill(ctx context.Context, addr string, life int) error {
 			}
 		}
 	}
-	if err := trim(ctx, addr, life); err != nil {
+	if err := errors.Join(trim(ctx, addr, life), transact(ctx, addr, life)); err != nil {
 		return err
 	}
 	return consumeInGroups(ctx, addr)
