@@ -21,7 +21,9 @@ var properties = map[string]string{
 	"node.id":                          "1",
 	"group.initial.rebalance.delay.ms": "0",
 	"auto.create.topics.enable":        "true",
-	"group.max.session.timeout.ms":     "1800000",
+	// Kafka's default makes members of a new group wait for their partitions or not, as the moment has it.
+	"group.consumer.assignment.interval.ms": "0",
+	"group.max.session.timeout.ms":          "1800000",
 }
 
 // startAll starts whatever runs not already. They start side by side, since a JVM takes its time.

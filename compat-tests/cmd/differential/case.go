@@ -70,7 +70,7 @@ func cases() []*Case {
 	b := &book{}
 	for _, family := range []func(*book){
 		produceCases, fetchCases, offsetCases, metadataCases, topicCases, configCases, groupCases, committedCases,
-		consumerGroupCases, transactionCases, clusterCases, quotaCases, securityCases, telemetryCases,
+		consumerGroupCases, transactionCases, clusterCases, quotaCases, securityCases,
 	} {
 		family(b)
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -118,10 +116,7 @@ func produceCases(b *book) {
 func (s *side) producerID() int64 {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version, req.ProducerID, req.ProducerEpoch = 4, -1, -1
-	resp := must[*kmsg.InitProducerIDResponse](s, req)
-	if resp.ErrorCode != 0 {
-		panic(caseFault{fmt.Errorf("%s: no producer id: error %d", s.kind, resp.ErrorCode)})
-	}
+	resp := retried(s, req, func(r *kmsg.InitProducerIDResponse) int16 { return r.ErrorCode })
 	return resp.ProducerID
 }
 

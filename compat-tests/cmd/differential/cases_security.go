@@ -41,6 +41,7 @@ func quotaCases(b *book) {
 				},
 			}}
 			must[*kmsg.AlterClientQuotasResponse](s, alter)
+			s.whenLimited(name)
 			req := kmsg.NewPtrDescribeClientQuotasRequest()
 			req.Components, req.Strict = components(name), strict
 			return s.try(s.at(req))
@@ -165,23 +166,24 @@ func scramCases(b *book) {
 	described(false, "a user twice", func(c *Case, s *side) []string { return []string{s.name(c, "u"), s.name(c, "u")} })
 }
 
-func telemetryCases(b *book) {
-	b.good(kmsg.GetTelemetrySubscriptions, "a new client", func(c *Case, s *side) (kmsg.Response, error) {
-		return s.try(s.at(kmsg.NewPtrGetTelemetrySubscriptionsRequest()))
-	}).masks("RequestedMetrics")
-	b.bad(kmsg.PushTelemetry, "a client without a subscription", func(c *Case, s *side) (kmsg.Response, error) {
-		req := kmsg.NewPtrPushTelemetryRequest()
-		req.ClientInstanceID, req.SubscriptionID, req.Metrics = [16]byte{1}, 77, []byte{1}
-		return s.try(s.at(req))
-	})
-}
-
 // whenKnown waits until a user's credential is described; Kafka's broker hears of it a moment after the controller.
 func (s *side) whenKnown(user string) {
 	req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
 	req.Users = []kmsg.DescribeUserSCRAMCredentialsRequestUser{{Name: user}}
 	for range 500 {
 		if must[*kmsg.DescribeUserSCRAMCredentialsResponse](s, req).Results[0].ErrorCode == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// whenLimited waits likewise until a user's quotas are described.
+func (s *side) whenLimited(user string) {
+	req := kmsg.NewPtrDescribeClientQuotasRequest()
+	req.Version, req.Components = 1, []kmsg.DescribeClientQuotasRequestComponent{{EntityType: "user", Match: &user}}
+	for range 500 {
+		if len(must[*kmsg.DescribeClientQuotasResponse](s, req).Entries) > 0 {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -32,8 +32,6 @@ var knownDifferences = []known{
 	{"DescribeConfigs: *", "Resources?0?.Configs?*?.IsDefault", "Version 0 tells whether a value is the default. Kafka 3.9 always says no; here it is told."},
 	{"IncrementalAlterConfigs: an unknown operation", "*", "Kafka stumbles over it and answers UNKNOWN_SERVER_ERROR; INVALID_REQUEST says whose mistake it is."},
 	{"WriteTxnMarkers: an old epoch", "*", "Kafka answers UNKNOWN_SERVER_ERROR where the code for it is INVALID_PRODUCER_EPOCH."},
-	{"ConsumerGroupHeartbeat: a pattern", "MemberEpoch", "Patterns are resolved in the heartbeat that brings them, where Kafka resolves them later and answers once more: a member has its partitions one heartbeat earlier."},
-	{"ConsumerGroupDescribe: a stable group", "*Epoch", "As above: partitions are divided when the member comes, so one epoch less is needed."},
 	{"*: *", "*Configs?\"max.decompressed.message.bytes\"?.Value", "Batches are decompressed in bounded memory: the default is 256 MiB instead of 2 GiB, and can be changed."},
 	{"*: *", "*Configs?\"min.insync.replicas\"?.Source", "Kafka's eligible leader replicas write min.insync.replicas into the cluster's configuration; the value is the same."},
 }
@@ -56,6 +54,8 @@ var (
 		{kmsg.AddRaftVoter, 0, newest, "there is one controller, and a fixed quorum"},
 		{kmsg.RemoveRaftVoter, 0, newest, "there is one controller, and a fixed quorum"},
 		{kmsg.UnregisterController, 0, newest, "there is one controller"},
+		{kmsg.GetTelemetrySubscriptions, 0, newest, "Kafka serves it with a plugin of the operator's only; no oracle here has one"},
+		{kmsg.PushTelemetry, 0, newest, "likewise"},
 	}
 	onlyGood = []only{
 		{kmsg.OffsetCommit, 0, 0, "as above"},
@@ -67,6 +67,7 @@ var (
 		{kmsg.ListConfigResources, 0, 0, "version 0 has no arguments"},
 		{kmsg.ListTransactions, 0, 1, "a filter that matches nothing is no error"},
 		{kmsg.ListPartitionReassignments, 0, 0, "what is not there is left out"},
-		{kmsg.GetTelemetrySubscriptions, 0, 0, "every client gets a subscription"},
+		{kmsg.GetTelemetrySubscriptions, 0, newest, "as above"},
+		{kmsg.PushTelemetry, 0, newest, "as above"},
 	}
 )
