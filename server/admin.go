@@ -35,6 +35,9 @@ func (n *Node) notReady() []string {
 	if err := n.quorum.Err(); err != nil {
 		reasons = append(reasons, fmt.Sprintf("metadata log: %v", err))
 	}
+	if _, ok := n.images.Current().Broker(n.id); !ok {
+		reasons = append(reasons, "this broker was unregistered; start it again to register it")
+	}
 	if err := n.db.Failed(); err != nil {
 		reasons = append(reasons, fmt.Sprintf("embedded store: %v", err))
 	}

@@ -52,8 +52,9 @@ func TestAdministrationSurvivesRestart(t *testing.T) {
 // again; then every record is there.
 func TestUnregisteredBrokerComesBack(t *testing.T) {
 	fsys := vfs.NewMem()
-	n := start(t, fsys, load(t, testDir))
+	n := start(t, fsys, load(t, testDir, "barnabas.admin.listener=127.0.0.1:0"))
 	produce(t, client(t, n), "t", "kept")
+	get(t, n, "/readyz", http.StatusOK)
 	answers := askAll(t, n,
 		`UnregisterBroker v0 {"BrokerID":1}`,
 		`Metadata v8 {"Topics":[{"Topic":"t"}]}`,
@@ -62,6 +63,9 @@ func TestUnregisteredBrokerComesBack(t *testing.T) {
 	if answers[0] != `{"ErrorMessage":""}` || !strings.Contains(answers[1], `"Brokers":null,"ClusterID":"*","ControllerID":-1`) || !strings.Contains(answers[1], `"Leader":-1`) ||
 		!strings.Contains(answers[2], `"ErrorCode":83`) {
 		t.Fatalf("%s", strings.Join(answers, "\n"))
+	}
+	if got := get(t, n, "/readyz", http.StatusServiceUnavailable); !strings.Contains(got, "unregistered") {
+		t.Fatalf("/readyz says %q", got)
 	}
 	if err := stop(n); err != nil {
 		t.Fatal(err)
