@@ -3,6 +3,8 @@ package batch
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
+	"io"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -70,8 +72,9 @@ func ConvertDown(batches []byte, o DownOptions) (Down, error) {
 type downConverter struct {
 	o   *DownOptions
 	out Down
-	// scratch holds a record or a message on its way into a wrapper.
-	record, message []byte
+	// record is scratch for a record on its way into a wrapper, head and middle for
+	// the small parts of its message.
+	record, head, middle []byte
 }
 
 // batch adds a batch. full says that not all of it was.
@@ -184,11 +187,35 @@ func (d *downConverter) compressInner(w *appendWriter, v View) (n int, lastOffse
 		lastOffset, maxTs = r.Offset, max(maxTs, r.TimestampMs)
 		m := d.messageOf(v, &r)
 		m.offset -= base
-		d.message = appendMessage(d.message[:0], &m)
-		if _, err := z.Write(d.message); err != nil {
+		if err := d.write(z, &m); err != nil {
 			return 0, 0, 0, err
 		}
 		n++
 	}
 	return n, lastOffset, maxTs, z.Close()
+}
+
+// write writes a message without copying its key and value.
+func (d *downConverter) write(z io.Writer, m *message) error {
+	head := appendMessageHead(d.head[:0], m)
+	head = appendMessageFieldLength(head, m.key)
+	middle := appendMessageFieldLength(d.middle[:0], m.value)
+	d.head, d.middle = head, middle
+	parts := [][]byte{head, m.key, middle, m.value}
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	binary.BigEndian.PutUint32(head[posLength:], uint32(size-LogOverhead))
+	crc := crc32.ChecksumIEEE(head[LogOverhead+posMessageMagic:])
+	for _, p := range parts[1:] {
+		crc = crc32.Update(crc, crc32.IEEETable, p)
+	}
+	binary.BigEndian.PutUint32(head[LogOverhead+posMessageCRC:], crc)
+	for _, p := range parts {
+		if _, err := z.Write(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }

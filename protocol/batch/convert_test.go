@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -381,6 +382,36 @@ func TestConvertDownIsBounded(t *testing.T) {
 	_, err := ConvertDown(b.Build(), DownOptions{Magic: 1, MaxBytes: 1 << 20, MaxDecodedBytes: 1 << 16})
 	if !errors.Is(err, kerr.MessageTooLarge) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestOneMessageIsInMemory converts what expands to 60 MiB in one message, and what
+// would to more than one may have.
+func TestOneMessageIsInMemory(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("takes long")
+	}
+	for _, mib := range []int{60, 65} {
+		set := wrap(message{magic: 1}, Gzip, set(message{magic: 1, value: make([]byte, mib<<20)}))
+		b := NewBuilder(BuilderOptions{Codec: Gzip})
+		b.Add(NoTimestamp, nil, make([]byte, mib<<20))
+		stored := b.Build()
+		for direction, convert := range map[string]func() error{
+			"up":   func() error { _, _, err := ConvertUp(set, Options{}); return err },
+			"down": func() error { _, err := ConvertDown(stored, DownOptions{Magic: 1, MaxBytes: 1 << 20}); return err },
+		} {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			err := convert()
+			runtime.ReadMemStats(&after)
+			if mib > 64 && !errors.Is(err, kerr.MessageTooLarge) || mib <= 64 && err != nil {
+				t.Errorf("%d MiB %s: %v", mib, direction, err)
+			}
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 4*uint64(mib) {
+				t.Errorf("%d MiB %s: %d MiB were allocated in all", mib, direction, used)
+			}
+		}
 	}
 }
 

@@ -103,14 +103,15 @@ type upConverter struct {
 	z *compressor
 	// full is why nothing more is written: the batch became too large. The
 	// messages are still checked.
-	full         error
-	bad          rejected
-	n            int32
-	baseTs       int64
-	maxTs        int64
-	maxTsDelta   int32
-	recordBytes  int
-	body, length []byte
+	full        error
+	bad         rejected
+	n           int32
+	baseTs      int64
+	maxTs       int64
+	maxTsDelta  int32
+	recordBytes int
+	// Scratch for the small parts of a record.
+	length, head, middle []byte
 }
 
 func (u *upConverter) open(sizeBytes int) (err error) {
@@ -219,12 +220,33 @@ func (u *upConverter) add(m *message) {
 	if u.full != nil || u.bad.n > 0 {
 		return
 	}
-	u.body = appendRecord(u.body[:0], m.timestampMs-u.baseTs, i, m.key, m.value, nil)
-	u.length = binary.AppendVarint(u.length[:0], int64(len(u.body)))
-	u.recordBytes += len(u.length) + len(u.body)
-	if _, u.full = u.z.Write(u.length); u.full == nil {
-		_, u.full = u.z.Write(u.body)
+	u.write(m, i)
+}
+
+// write writes a record without copying its key and value.
+func (u *upConverter) write(m *message, i int32) {
+	head := append(u.head[:0], 0) // attributes
+	head = binary.AppendVarint(head, m.timestampMs-u.baseTs)
+	head = binary.AppendVarint(head, int64(i))
+	head = appendFieldLength(head, m.key)
+	middle := appendFieldLength(u.middle[:0], m.value)
+	const headers = 1 // a zero
+	size := len(head) + len(m.key) + len(middle) + len(m.value) + headers
+	length := binary.AppendVarint(u.length[:0], int64(size))
+	u.head, u.middle, u.length = head, middle, length
+	u.recordBytes += len(length) + size
+	for _, part := range [][]byte{length, head, m.key, middle, m.value, {0}} {
+		if _, u.full = u.z.Write(part); u.full != nil {
+			return
+		}
 	}
+}
+
+func appendFieldLength(dst, field []byte) []byte {
+	if field == nil {
+		return binary.AppendVarint(dst, -1)
+	}
+	return binary.AppendVarint(dst, int64(len(field)))
 }
 
 // finish writes the batch's header.

@@ -138,6 +138,11 @@ func (c *cursor) appendNext(dst []byte, n int) ([]byte, error) {
 			}
 		}
 		part := c.b[c.pos:min(len(c.b), c.pos+n)]
+		if len(dst)+len(part) > cap(dst) {
+			grown := make([]byte, len(dst), min(max(2*cap(dst), windowSize), len(dst)+n))
+			copy(grown, dst)
+			dst = grown
+		}
 		dst = append(dst, part...)
 		c.pos += len(part)
 		n -= len(part)

@@ -131,6 +131,11 @@ func messageField(b []byte) (field, rest []byte, err error) {
 	return b[:n:n], b[n:], nil
 }
 
+// maxInnerBytes bounds one message inside a wrapper, which has to be in memory
+// whole. Clients build a message before they compress it and send at most
+// socket.request.max.bytes, 100 MiB by default.
+const maxInnerBytes = 64 << 20
+
 // messageBytes is the size of a message with its offset and size.
 func messageBytes(magic int8, keyLen, valueLen int) int {
 	head := messageHeadV0
@@ -162,11 +167,14 @@ func appendMessageHead(dst []byte, m *message) []byte {
 }
 
 func appendMessageField(dst, field []byte) []byte {
+	return append(appendMessageFieldLength(dst, field), field...)
+}
+
+func appendMessageFieldLength(dst, field []byte) []byte {
 	if field == nil {
 		return append(dst, 0xff, 0xff, 0xff, 0xff)
 	}
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(field)))
-	return append(dst, field...)
+	return binary.BigEndian.AppendUint32(dst, uint32(len(field)))
 }
 
 // finishMessage writes size and CRC of a message that is complete.

@@ -38,6 +38,10 @@ func openWrapper(wrapper *message, limit int) (in *innerMessages, close func(), 
 	return &innerMessages{r: r, left: limit, limit: limit}, d.close, nil
 }
 
+func tooLargeInside(sizeBytes int) error {
+	return protocol.Errorf(kerr.MessageTooLarge, "a message of %d bytes is in a wrapper; the limit is %d", sizeBytes, maxInnerBytes)
+}
+
 // next is the next message from its CRC on, valid until the next call. It returns
 // io.EOF at the end. As in Kafka an incomplete message there counts for nothing.
 func (in *innerMessages) next() (offset int64, raw []byte, err error) {
@@ -59,6 +63,9 @@ func (in *innerMessages) next() (offset int64, raw []byte, err error) {
 func (in *innerMessages) read(n int) ([]byte, error) {
 	if n > in.left {
 		return nil, tooLarge(in.limit)
+	}
+	if n > maxInnerBytes {
+		return nil, tooLargeInside(n)
 	}
 	in.buf = in.buf[:0]
 	for empty := 0; len(in.buf) < n; {

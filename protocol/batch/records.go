@@ -137,8 +137,11 @@ func (w *walker) stream(r *Record, scratch []byte) ([]byte, error) {
 	if err != nil {
 		return scratch, err
 	}
-	if length < 0 {
+	switch {
+	case length < 0:
 		return scratch, errRecordEnds
+	case length > maxInnerBytes:
+		return scratch, tooLargeInside(int(length))
 	}
 	scratch = binary.AppendVarint(scratch[:0], int64(length))
 	if scratch, err = w.c.appendNext(scratch, int(length)); err != nil {

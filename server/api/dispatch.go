@@ -40,7 +40,7 @@ const (
 func NewDispatcher(h *Handlers, registry *telemetry.Registry) *Dispatcher {
 	h.table = Table
 	h.metrics = newMetrics(registry, Table)
-	h.heavy = make(chan struct{}, heavyDecodes())
+	h.heavy, h.bulky = make(chan struct{}, heavyDecodes()), make(chan struct{}, 1)
 	d := &Dispatcher{h: h, large: make(chan struct{}, largeConcurrent)}
 	for i := range h.table {
 		d.rows[h.table[i].Key] = &h.table[i]

@@ -92,7 +92,8 @@ func (f *fetchCall) convertDown(p *replica.Partition, res *replica.ReadResult, f
 	return d.NextOffset, nil
 }
 
-// convertQuickly is ConvertDown, in turn with other batches that take long.
+// convertQuickly is ConvertDown, one after the other where it may take long or
+// much memory.
 func (f *fetchCall) convertQuickly(stored []byte, o batch.DownOptions) (batch.Down, error) {
 	if len(stored) <= quickDecodedBytes {
 		quick := o
@@ -102,8 +103,8 @@ func (f *fetchCall) convertQuickly(stored []byte, o batch.DownOptions) (batch.Do
 			return d, err
 		}
 	}
-	f.h.heavy <- struct{}{}
-	defer func() { <-f.h.heavy }()
+	f.h.bulky <- struct{}{}
+	defer func() { <-f.h.bulky }()
 	return batch.ConvertDown(stored, o)
 }
 

@@ -59,11 +59,12 @@ type Handlers struct {
 	InternalTopic func(name string) InternalTopic
 
 	creations creations
-	// table, metrics and heavy, which has a place for each of heavyDecodes, are set
-	// by NewDispatcher.
-	table   []API
-	metrics *metrics
-	heavy   chan struct{}
+	// table, metrics, heavy, which has a place for each of heavyDecodes, and bulky,
+	// which has one for a conversion between message formats that may take much
+	// memory, are set by NewDispatcher.
+	table        []API
+	metrics      *metrics
+	heavy, bulky chan struct{}
 }
 
 // Controller decides requests that change metadata.

@@ -34,8 +34,8 @@ func (pc *produceCall) prepareOld(records []byte, o batch.Options) (batch.View, 
 	}
 	v, s, err := batch.ConvertUp(records, quick)
 	if errors.Is(err, kerr.MessageTooLarge) && quick.MaxDecodedBytes != o.MaxDecodedBytes {
-		pc.h.heavy <- struct{}{}
-		defer func() { <-pc.h.heavy }()
+		pc.h.bulky <- struct{}{}
+		defer func() { <-pc.h.bulky }()
 		v, s, err = batch.ConvertUp(records, o)
 	}
 	if err == nil {
