@@ -19,7 +19,7 @@ func cases(more ...string) []string { return append(append([]string(nil), common
 const noSticky = "kafka-python 2.0.2's sticky assignor raises a TypeError in Python 3.11 before it asks the broker anything"
 
 // The codecs' packages that the client has no extra of its own for.
-const codecs = "crc32c==2.9.post0 lz4==4.4.5 python-snappy==0.7.3 zstandard==0.25.0"
+const codecs = "crc32c==2.9.post0 lz4==4.4.5 python-snappy==0.7.3 xxhash==3.5.0 zstandard==0.25.0"
 
 func TestMain(m *testing.M) {
 	harness.MainOf(m, nil,
@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		client("kafka-python", "2.0.2", codecs, "kafka_python.py", cases("group-range", "group-roundrobin"), map[string]string{
 			"idempotent": "the client has no idempotent producer", "transaction": "the client has no transactions", "group-sticky": noSticky,
 		}),
+		renamed("kafka-python, as of old brokers", client("kafka-python", "2.0.2", codecs, "kafka_python_ages.py",
+			[]string{"age-0.8.1", "age-0.8.2", "age-0.9", "age-0.10", "age-0.10.1", "age-0.11", "age-1.0"}, nil)),
 		client("aiokafka", "0.14.0", "cramjam==2.14.0", "aio_kafka.py",
 			cases("idempotent", "group-range", "group-roundrobin", "group-sticky", "transaction", "fencing"), nil),
 		client("aiokafka", "0.8.1", "kafka-python==2.0.2 cramjam==2.14.0 "+codecs, "aio_kafka.py",
@@ -42,6 +44,12 @@ func TestMain(m *testing.M) {
 }
 
 func TestClients(t *testing.T) { harness.RunClients(t) }
+
+// renamed is a client that stands in the table once more.
+func renamed(name string, c *harness.Client) *harness.Client {
+	c.Name = name
+	return c
+}
 
 // client is a package of PyPI in a virtual environment of its own.
 func client(name, version, with, program string, cases []string, lacks map[string]string) *harness.Client {
