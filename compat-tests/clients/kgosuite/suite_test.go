@@ -22,7 +22,6 @@ const total = 153
 
 // skipped names every test, or part of one, that is not run, and why. Nothing else may be left out.
 var skipped = map[string]string{
-	"TestTxnEtl":                               "begins transactions",
 	"TestShareGroup":                           "needs share groups",
 	"TestShareGroupETL":                        "needs share groups",
 	"TestShareGroupAckOnClose":                 "needs share groups",
