@@ -25,9 +25,9 @@ func TestCleanerMemory(t *testing.T) {
 		t.Skip("it writes tens of megabytes")
 	}
 	keys := *cleanKeys
-	// At ten million keys: 24 MiB for keys and 2 MiB for buffers; the rest is for
+	// At ten million keys: 22 MiB for keys and 2 MiB for buffers; the rest is for
 	// what the garbage collector has not seen yet.
-	dedupe, limit := int64(24<<20), int64(32<<20)
+	dedupe, limit := int64(22<<20), int64(32<<20)
 	if keys < 10_000_000 {
 		dedupe, limit = 2<<20, 6<<20
 	}
