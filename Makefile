@@ -13,7 +13,7 @@ SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/g
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog bench budget docs cover clean compat-sample sim compaction
+.PHONY: help build run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog bench budget docs cover clean compat-sample sim compaction cleaner-memory
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,7 +107,10 @@ sim: ## seeded model tests, CHECKS (1000) schedules each; SEED=n repeats one
 docs: ## regenerate the generated pages of docs/
 	$(GO) test -count=1 -run 'Docs' ./server/config ./server/api -args -update
 
-compaction: ## ten million keys compacted in 32 MiB; prints the figures (minutes, 1 GiB of disk)
+compaction: build ## random keys, deletes and transactions, cleaned and compared, with kills
+	$(MAKE) -C compat-tests compaction
+
+cleaner-memory: ## ten million keys compacted in 32 MiB; prints the figures (minutes, 1 GiB of disk)
 	$(GO) test -count=1 -v -timeout 60m -run TestCleanerMemory ./storage -clean-keys=10000000
 
 cover: ## test coverage by package

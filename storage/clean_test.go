@@ -518,3 +518,47 @@ func TestCompactAndDelete(t *testing.T) {
 	}
 	w.close()
 }
+
+// TestTimesOfCleanedSegments searches by time where batches were left without
+// records: their times are nobody's.
+func TestTimesOfCleanedSegments(t *testing.T) {
+	w := newCleaningWorld(t)
+	w.mustOpen()
+	l := w.compactedLog(compactConfig())
+	for i := range 30 {
+		b := makeBatch(int64(1000*(i+1)), "v", 1, stamp(1, 0, int32(i)))
+		if i > 20 {
+			b = makeBatch(int64(1000*(i-20)), strings.Repeat("w", 100), 1, nil)
+		}
+		must(l.Append(AppendRequest{Batches: b}))
+		l.SetHighWatermark(l.LogEndOffset())
+		w.settle()
+	}
+	w.tick()
+	check := func() {
+		t.Helper()
+		empty := 0
+		for _, v := range contents(t, l) {
+			if v.NumRecords() == 0 && v.HasProducerID() {
+				empty++
+			}
+		}
+		found, ok, err := l.MaxTimestamp()
+		if empty != 1 || err != nil || !ok || found.TimestampMs != 9000 || found.Offset != 29 {
+			t.Fatalf("%d empty batches; the newest is %+v, %v, %v", empty, found, ok, err)
+		}
+		if found, ok, err := l.OffsetForTimestamp(9001); ok || err != nil {
+			t.Fatalf("after it: %+v, %v", found, err)
+		}
+	}
+	check()
+	// From rebuilt indexes as well.
+	mustDo(t, w.close())
+	for _, name := range append(w.names(".index"), w.names(".timeindex")...) {
+		mustDo(t, w.fs.Remove("/data/orders-0/"+name))
+	}
+	w.mustOpen()
+	l = w.compactedLog(compactConfig())
+	check()
+	w.close()
+}

@@ -145,7 +145,11 @@ func (c *Cleaner) emit(v batch.View, write func(dst []byte) ([]byte, error)) err
 	}
 	c.out = out
 	b := batch.View(out[from:])
-	c.infos = append(c.infos, Batch{SizeBytes: len(b), LastOffset: b.LastOffset(), MaxTimestampMs: b.MaxTimestamp()})
+	info := Batch{SizeBytes: len(b), LastOffset: b.LastOffset(), MaxTimestampMs: b.MaxTimestamp()}
+	if b.NumRecords() == 0 {
+		info.MaxTimestampMs = batch.NoTimestamp // no record has it any more
+	}
+	c.infos = append(c.infos, info)
 	return nil
 }
 

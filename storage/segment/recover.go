@@ -137,7 +137,7 @@ func (s *Segment) rebuild(f vfs.File, start, size int64, o RecoverOptions) (Reco
 		if o.Each != nil {
 			o.Each(h)
 		}
-		info := BatchInfo{SizeBytes: h.SizeBytes(), LastOffset: h.LastOffset(), MaxTimestampMs: h.MaxTimestamp()}
+		info := BatchInfo{SizeBytes: h.SizeBytes(), LastOffset: h.LastOffset(), MaxTimestampMs: h.newest()}
 		if err := s.noteOne(h.Position, info, o.IntervalBytes); err != nil {
 			return Recovery{}, err
 		}
@@ -182,7 +182,7 @@ func (s *Segment) RebuildIndexes(intervalBytes int64) error {
 	sc := NewScanner(f, s.ref.path, 0, s.size.Load(), s.base, false)
 	for sc.Next() {
 		h := sc.Header()
-		info := BatchInfo{SizeBytes: h.SizeBytes(), LastOffset: h.LastOffset(), MaxTimestampMs: h.MaxTimestamp()}
+		info := BatchInfo{SizeBytes: h.SizeBytes(), LastOffset: h.LastOffset(), MaxTimestampMs: h.newest()}
 		if err := s.noteOne(h.Position, info, intervalBytes); err != nil {
 			return err
 		}

@@ -44,6 +44,15 @@ type Header struct {
 	Position int64
 }
 
+// newest is the largest timestamp of the batch's records, NoTimestamp when
+// compaction has left none.
+func (h Header) newest() int64 {
+	if h.NumRecords() == 0 {
+		return NoTimestamp
+	}
+	return h.MaxTimestamp()
+}
+
 // Scanner walks over the batches of a .log file between two positions, header by
 // header. The header is valid until the next call.
 type Scanner struct {

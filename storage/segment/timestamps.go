@@ -25,8 +25,8 @@ func (s *Segment) MaxTimestamp() (timestampMs, lastOffset int64, err error) {
 	}
 	// Batches behind the last entry may be younger.
 	err = s.Scan(from, func(h Header) bool {
-		if h.MaxTimestamp() > s.maxTimestampMs {
-			s.maxTimestampMs, s.maxOffset = h.MaxTimestamp(), h.LastOffset()
+		if h.newest() > s.maxTimestampMs {
+			s.maxTimestampMs, s.maxOffset = h.newest(), h.LastOffset()
 		}
 		return true
 	})

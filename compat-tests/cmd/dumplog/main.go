@@ -61,6 +61,9 @@ func run(ctx context.Context, libs, dir string, kind harness.Kind) error {
 	if err != nil {
 		return err
 	}
+	if err := dumpCompacted(ctx, libs, files.compacted); err != nil {
+		return err
+	}
 	sane, err := dump(ctx, libs, "--index-sanity-check", files.indexes)
 	if err != nil {
 		return err
@@ -79,14 +82,14 @@ func run(ctx context.Context, libs, dir string, kind harness.Kind) error {
 	if err := errors.Join(notTrivial(deep, offsets, files), transactional(deep, state, files)); err != nil {
 		return err
 	}
-	fmt.Printf("dumplog: ok: %d logs, %d indexes, %d transaction indexes, %d snapshots, %d logs of %s and %d of %s, %d lines without a complaint\n",
-		len(files.logs), len(files.indexes), len(files.txns), len(files.snapshots), len(files.offsets), offsetsTopic, len(files.states), txnState,
+	fmt.Printf("dumplog: ok: %d logs and %d cleaned ones, %d indexes, %d transaction indexes, %d snapshots, %d logs of %s and %d of %s, %d lines without a complaint\n",
+		len(files.logs), len(files.compacted), len(files.indexes), len(files.txns), len(files.snapshots), len(files.offsets), offsetsTopic, len(files.states), txnState,
 		strings.Count(deep, "\n")+strings.Count(offsets, "\n")+strings.Count(state, "\n"))
 	return nil
 }
 
 // fileSet is what a data folder has for the tool to read.
-type fileSet struct{ logs, indexes, snapshots, offsets, states, txns []string }
+type fileSet struct{ logs, indexes, snapshots, offsets, states, txns, compacted []string }
 
 func (f *fileSet) all() []string {
 	return slices.Concat(f.logs, f.indexes, f.snapshots, f.txns)
@@ -116,6 +119,10 @@ func find(data string) (*fileSet, error) {
 			}
 			if info.Size() == 0 && internal(folder) {
 				return nil // fifty folders, of which a few are used
+			}
+			if strings.HasPrefix(folder, compactedTopic) {
+				files.compacted = append(files.compacted, path)
+				return nil
 			}
 			files.logs = append(files.logs, path)
 			if strings.HasPrefix(folder, offsetsTopic) {

@@ -22,7 +22,9 @@ const groups = 5
 
 // write fills a data folder over three lives of a broker, of which the second ends by SIGKILL, and returns it.
 func write(ctx context.Context, dir string, kind harness.Kind) (string, error) {
-	settings := harness.Options{Kind: kind, Dir: dir, Properties: map[string]string{"log.segment.bytes": "1048576"}}
+	settings := harness.Options{Kind: kind, Dir: dir, Properties: map[string]string{
+		"log.segment.bytes": "1048576", "log.cleaner.backoff.ms": "200",
+	}}
 	for life := range 3 {
 		b, err := harness.Start(ctx, settings)
 		if err != nil {
@@ -36,6 +38,11 @@ func write(ctx context.Context, dir string, kind harness.Kind) (string, error) {
 		if life == 1 {
 			b.Kill()
 			continue
+		}
+		if life == 2 {
+			if _, err := b.AwaitCleaned(ctx, compactedTopic); err != nil {
+				return "", err
+			}
 		}
 		if err := b.Stop(ctx); err != nil {
 			return "", err
@@ -67,6 +74,9 @@ func fill(ctx context.Context, addr string, life int) error {
 	}
 	if err := errors.Join(trim(ctx, addr, life), transact(ctx, addr, life)); err != nil {
 		return err
+	}
+	if err := fillCompacted(ctx, addr, life); err != nil {
+		return fmt.Errorf("%s: %w", compactedTopic, err)
 	}
 	return consumeInGroups(ctx, addr)
 }
