@@ -16,7 +16,7 @@ import (
 // before an error is sound.
 func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
 	base := filepath.Base(name)
-	for _, extra := range []string{segment.DeletedSuffix, segment.CorruptSuffix} {
+	for _, extra := range []string{segment.DeletedSuffix, segment.CorruptSuffix, segment.CleanedSuffix, segment.SwapSuffix} {
 		base = strings.TrimSuffix(base, extra)
 	}
 	if offset, suffix, ok := segment.ParseFileName(base); ok {
@@ -35,7 +35,8 @@ func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
 	}
 	dump, ok := map[string]func(io.Writer, []byte) error{
 		recoveryPointFile: dumpCheckpoint, highWatermarkFile: dumpCheckpoint, logStartFile: dumpCheckpoint,
-		epochFile: dumpEpochs, partitionMetadataFile: dumpPartitionMetadata,
+		cleanedFile: dumpCheckpoint,
+		epochFile:   dumpEpochs, partitionMetadataFile: dumpPartitionMetadata,
 		metaPropertiesFile: dumpMetaProperties, cleanShutdownFile: dumpCleanShutdown,
 	}[base]
 	if !ok {

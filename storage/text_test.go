@@ -57,6 +57,7 @@ func TestCleanShutdownFormat(t *testing.T) {
 func TestDumpOfTextFiles(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
 		"recovery-point-offset-checkpoint": {"0\n1\na 3 9\n", "a-3 offset: 9\n"},
+		"cleaner-offset-checkpoint":        {"0\n1\na 3 9\n", "a-3 offset: 9\n"},
 		"d/leader-epoch-checkpoint":        {"0\n2\n0 0\n4 10\n", "leaderEpoch: 0 startOffset: 0\nleaderEpoch: 4 startOffset: 10\n"},
 		"partition.metadata":               {"version: 0\ntopic_id: AQIDAAAAAAAAAAAAAAAAAA", "topicId: AQIDAAAAAAAAAAAAAAAAAA\n"},
 		"meta.properties":                  {"#x\nnode.id=1\nversion=1\n", "#\nnode.id=1\nversion=1\n"},
