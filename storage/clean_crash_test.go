@@ -72,7 +72,7 @@ func TestCrashAtEveryStepOfACleaning(t *testing.T) {
 	for round := range rounds {
 		for n := int64(1); ; n += every {
 			more := false
-			for seed := uint64(n); seed < uint64(n)+3; seed++ {
+			for seed := uint64(n); seed < uint64(n)+2; seed++ {
 				m := newCrashedCleaning(t, 1)
 				for i := range round {
 					mustDo(t, rounds[i](m))
