@@ -7,7 +7,7 @@ FUZZTIME ?= 20s
 CHECKS  ?= 1000
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # The packages with seeded model tests.
-SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/group ./coordinator/runtime \
+SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/group ./coordinator/runtime ./coordinator/txn \
 	./protocol/batch ./server/api ./storage ./storage/producer
 # The packages with goroutines of their own: the race detector runs on these.
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...

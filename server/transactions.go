@@ -29,7 +29,7 @@ func (n *Node) openTransactions() {
 		Partitions:   func() int32 { return n.partitionsOf(txn.Topic) },
 		PartitionFor: group.PartitionFor,
 		Level:        func() int16 { return api.FinalizedLevel(n.images.Current(), api.TransactionVersionFeature) },
-		ProducerIDs:  n.producerIDs.Next, Markers: markers{n}, Work: n.waits.Go,
+		ProducerIDs:  n.producerIDs.Next, Markers: markers{n}, Work: n.reads.Go,
 	})
 }
 

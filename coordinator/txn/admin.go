@@ -2,6 +2,18 @@ package txn
 
 import "slices"
 
+// describe tells of a transaction whose markers are being written only the
+// partitions that wait for theirs.
+func (s *step) describe(id string) Described {
+	t := s.tx(id)
+	if c := s.soft.completing[id]; c != nil {
+		left := *t
+		left.Partitions = c.left
+		t = &left
+	}
+	return Described{t}
+}
+
 func (s *step) list(r ListTxns) []Listed {
 	var out []Listed
 	for _, id := range sortedIDs(s.transactions) {

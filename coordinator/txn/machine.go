@@ -67,7 +67,7 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 	case EndTxn:
 		s.answer(e.Call, s.endTxn(r))
 	case DescribeTxn:
-		s.answer(e.Call, Described{s.tx(r.TransactionalID)})
+		s.answer(e.Call, s.describe(r.TransactionalID))
 	case ListTxns:
 		s.answer(e.Call, s.list(r))
 	case MarkersWritten:

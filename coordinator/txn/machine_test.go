@@ -209,6 +209,9 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 			d.Fatalf(t, "%v", err)
 		}
 		h.level = int16(level)
+	case "config":
+		scan(t, d, "maxtimeout", &h.cfg.MaxTimeoutMs)
+		h.m.cfg = h.cfg
 	case "init":
 		timeoutMs := int32(60_000)
 		scan(t, d, "timeout", &timeoutMs)

@@ -1,6 +1,9 @@
 package txn
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // The kinds of timers, the first byte of a key; the transactional id follows.
 const (
@@ -55,8 +58,10 @@ func (s *step) abortTimedOut() {
 	}
 }
 
+// timedOut says that a transaction is under way for too long. The longest time-out
+// there is, which has to be allowed, means none (KIP-939).
 func (s *step) timedOut(t *Transaction) bool {
-	return t.State == Ongoing && t.StartMs+int64(t.TimeoutMs) < s.nowMs()
+	return t.State == Ongoing && t.TimeoutMs != math.MaxInt32 && t.StartMs+int64(t.TimeoutMs) < s.nowMs()
 }
 
 // producerIDFetched aborts what could not be without a producer id. Without one
