@@ -10,6 +10,23 @@ import (
 	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
+// dumpsOfSmallFiles are the files that are read as a whole, by name.
+var dumpsOfSmallFiles = map[string]func(io.Writer, []byte) error{
+	recoveryPointFile: dumpCheckpoint, highWatermarkFile: dumpCheckpoint, logStartFile: dumpCheckpoint, cleanedFile: dumpCheckpoint,
+	epochFile: dumpEpochs, partitionMetadataFile: dumpPartitionMetadata,
+	metaPropertiesFile: dumpMetaProperties, cleanShutdownFile: dumpCleanShutdown,
+}
+
+// IsDataFile says whether a file with this name is one that Dump reads.
+func IsDataFile(name string) bool {
+	base := filepath.Base(name)
+	if _, _, ok := segment.ParseFileName(base); ok {
+		return true
+	}
+	_, ok := dumpsOfSmallFiles[base]
+	return ok
+}
+
 // Dump prints a file of a data directory for people: a .log, .index, .timeindex,
 // .txnindex or .snapshot, a checkpoint, partition.metadata, meta.properties or the mark of
 // a clean stop. The name decides how the content is read. What was printed
@@ -33,12 +50,7 @@ func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
 			return dumpSmall(w, r, sizeBytes, dumpSnapshot)
 		}
 	}
-	dump, ok := map[string]func(io.Writer, []byte) error{
-		recoveryPointFile: dumpCheckpoint, highWatermarkFile: dumpCheckpoint, logStartFile: dumpCheckpoint,
-		cleanedFile: dumpCheckpoint,
-		epochFile:   dumpEpochs, partitionMetadataFile: dumpPartitionMetadata,
-		metaPropertiesFile: dumpMetaProperties, cleanShutdownFile: dumpCleanShutdown,
-	}[base]
+	dump, ok := dumpsOfSmallFiles[base]
 	if !ok {
 		return fmt.Errorf("%s is none of the files of a data directory", base)
 	}

@@ -64,11 +64,14 @@ func TestDumpOfTextFiles(t *testing.T) {
 		".kafka_cleanshutdown":             {`{"version":0,"brokerEpoch":7}`, "brokerEpoch: 7\n"},
 	} {
 		var out strings.Builder
+		if !IsDataFile(name) {
+			t.Errorf("%s: not known as a data file", name)
+		}
 		if err := Dump(&out, name, strings.NewReader(test.content), int64(len(test.content))); err != nil || out.String() != test.want {
 			t.Errorf("%s: %q, %v", name, out.String(), err)
 		}
 	}
-	if err := Dump(io.Discard, "what.txt", strings.NewReader(""), 0); err == nil {
+	if err := Dump(io.Discard, "what.txt", strings.NewReader(""), 0); err == nil || IsDataFile("what.txt") {
 		t.Error("an unknown file was printed")
 	}
 }

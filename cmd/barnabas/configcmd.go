@@ -94,6 +94,7 @@ func configGet(c *cli.Context) error {
 }
 
 func describeResource(ctx context.Context, c *cli.Context, adm *kadm.Client) (kadm.ResourceConfig, error) {
+	verb := "config " + c.Command.Name
 	var all kadm.ResourceConfigs
 	var err error
 	if topic := c.String("topic"); topic != "" {
@@ -106,13 +107,13 @@ func describeResource(ctx context.Context, c *cli.Context, adm *kadm.Client) (ka
 		all, err = adm.DescribeBrokerConfigs(ctx, nodes...)
 	}
 	if err != nil {
-		return kadm.ResourceConfig{}, fmt.Errorf("config get: %w", err)
+		return kadm.ResourceConfig{}, fmt.Errorf("%s: %w", verb, err)
 	}
 	if len(all) == 0 {
-		return kadm.ResourceConfig{}, fmt.Errorf("config get: the broker answered nothing")
+		return kadm.ResourceConfig{}, fmt.Errorf("%s: the broker answered nothing", verb)
 	}
 	if all[0].Err != nil {
-		return kadm.ResourceConfig{}, fmt.Errorf("config get: %s", describeFailure(all[0].Name, all[0].Err, all[0].ErrMessage))
+		return kadm.ResourceConfig{}, fmt.Errorf("%s: %s", verb, describeFailure(all[0].Name, all[0].Err, all[0].ErrMessage))
 	}
 	return all[0], nil
 }

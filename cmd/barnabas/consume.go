@@ -26,7 +26,8 @@ const (
 func consumeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "consume", Usage: "print records as they come", ArgsUsage: "TOPIC...", Action: consume,
-		Description: "Prints values, one a line, until interrupted. -o json prints whole records, one JSON object a line.",
+		Description: "Prints values, one a line, until interrupted. -o json prints whole records, one JSON object a line.\n" +
+			"Records of transactions that are open or were aborted are printed too, unless --isolation read_committed is given.",
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "from", Aliases: []string{"f"}, Value: "start", Usage: "where to begin without a group: start, end, an `OFFSET`, or @TIME (RFC 3339 or Unix ms)"},
 			&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "consume as a member of group `NAME` and commit what was printed"},
@@ -75,6 +76,9 @@ func consume(c *cli.Context) error {
 		if p.ends, err = endsNow(ctx, client, topics, c.String("from"), c.String("isolation")); err != nil {
 			return err
 		}
+		if from := c.String("from"); len(p.ends) == 0 && from != "start" && from != "end" {
+			fmt.Fprintf(c.App.ErrWriter, "Nothing is there from %s on; `barnabas topic describe %s` shows where partitions end.\n", from, topics[0])
+		}
 	}
 	return consumeLoop(ctx, client, p, c.String("group") != "")
 }
@@ -93,6 +97,8 @@ func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
 			return nil, usagef("consume: --exit-at-end reads every partition and so cannot go with --group; use --count or --timeout")
 		}
 		opts = append(opts, kgo.ConsumerGroup(g), kgo.AutoCommitMarks())
+	} else if c.IsSet("protocol") {
+		return nil, usagef("consume: --protocol is the protocol of a group; name the group with --group")
 	}
 	switch level := c.String("isolation"); level {
 	case readUncommitted:

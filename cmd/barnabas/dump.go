@@ -58,7 +58,35 @@ func dumpPath(c *cli.Context, name string, titled bool) error {
 	if filepath.Base(filepath.Clean(name)) == "kv" {
 		return dumpStore(c, name)
 	}
+	ours, err := holdsData(name, true)
+	if err != nil {
+		return rootOfPath(err)
+	}
+	if !ours {
+		return errors.New("it is neither a data folder nor the folder of a partition: no file in it is one of theirs")
+	}
 	return dumpFolder(c, name, true)
+}
+
+// holdsData says whether a folder, or one of the partitions' folders in it, has a
+// file that dump knows.
+func holdsData(folder string, partitions bool) (bool, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && storage.IsDataFile(e.Name()) {
+			return true, nil
+		}
+		if partitions && e.IsDir() {
+			// One that cannot be read is no reason to refuse the others.
+			if ours, _ := holdsData(filepath.Join(folder, e.Name()), false); ours {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // dumpFolder prints the files of a folder and, for a data folder, those of its

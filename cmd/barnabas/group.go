@@ -46,7 +46,7 @@ func groupList(c *cli.Context) error {
 			Type  string `json:"protocol_type"`
 		}
 		rows := []row{}
-		t := newTable("GROUP", "STATE", "TYPE", "PROTOCOL")
+		t := newTable("GROUP", "STATE", "TYPE", "PROTOCOL TYPE")
 		for _, g := range groups.Sorted() {
 			rows = append(rows, row{g.Group, g.State, g.GroupType, g.ProtocolType})
 			t.add(g.Group, g.State, orDash(g.GroupType), orDash(g.ProtocolType))

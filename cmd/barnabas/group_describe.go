@@ -25,6 +25,7 @@ type groupView struct {
 	Group           string       `json:"group"`
 	Type            string       `json:"type"`
 	State           string       `json:"state"`
+	ProtocolType    string       `json:"protocol_type"`
 	Protocol        string       `json:"protocol"`
 	Epoch           int32        `json:"epoch,omitempty"`
 	AssignmentEpoch int32        `json:"assignment_epoch,omitempty"`
@@ -125,7 +126,7 @@ func lookAtGroups(ctx context.Context, adm *kadm.Client, groups []string) (found
 
 func viewGroup(l kadm.DescribedGroupLag) groupView {
 	v := groupView{
-		Group: l.Group, Type: typeClassic, State: l.State, Protocol: l.Protocol, TotalLag: l.Lag.Total(),
+		Group: l.Group, Type: typeClassic, State: l.State, ProtocolType: l.ProtocolType, Protocol: l.Protocol, TotalLag: l.Lag.Total(),
 		Members: []memberView{}, Offsets: []offsetView{},
 	}
 	for _, m := range l.Members {
@@ -150,7 +151,7 @@ func viewGroup(l kadm.DescribedGroupLag) groupView {
 // viewConsumerGroup adds the offsets, which a description does not have.
 func viewConsumerGroup(ctx context.Context, adm *kadm.Client, d kadm.DescribedConsumerGroup) (groupView, error) {
 	v := groupView{
-		Group: d.Group, Type: typeConsumer, State: d.State, Epoch: d.Epoch, AssignmentEpoch: d.AssignmentEpoch, Assignor: d.AssignorName,
+		Group: d.Group, Type: typeConsumer, State: d.State, ProtocolType: "consumer", Epoch: d.Epoch, AssignmentEpoch: d.AssignmentEpoch, Assignor: d.AssignorName,
 		Members: []memberView{}, Offsets: []offsetView{},
 	}
 	owners := map[offsetView]string{}

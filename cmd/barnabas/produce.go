@@ -111,6 +111,12 @@ func recordHeaders(list []string) ([]kgo.RecordHeader, error) {
 	return headers, nil
 }
 
+// sendFailure is a record that could not be sent, and why.
+type sendFailure struct {
+	record *kgo.Record
+	err    error
+}
+
 // sender turns lines into records and remembers the first failure.
 type sender struct {
 	ctx context.Context
@@ -124,7 +130,7 @@ type sender struct {
 	separator string
 
 	sent   atomic.Int64
-	failed atomic.Pointer[error]
+	failed atomic.Pointer[sendFailure]
 }
 
 func (s *sender) sendAll(c *cli.Context, values []string) error {
@@ -213,9 +219,9 @@ func (s *sender) sendLine(line string) {
 
 func (s *sender) send(r *kgo.Record) {
 	r.Headers, r.Partition = s.headers, max(s.partition, 0)
-	s.client.Produce(s.ctx, r, func(_ *kgo.Record, err error) {
+	s.client.Produce(s.ctx, r, func(r *kgo.Record, err error) {
 		if err != nil {
-			s.failed.CompareAndSwap(nil, &err)
+			s.failed.CompareAndSwap(nil, &sendFailure{r, err})
 			return
 		}
 		s.sent.Add(1)
@@ -229,7 +235,7 @@ func (s *sender) finish(c *cli.Context, topic string) error {
 	flushErr := s.client.Flush(ctx)
 	result := map[string]any{"topic": topic, "records": s.sent.Load()}
 	if failed := s.failed.Load(); failed != nil {
-		return fmt.Errorf("produce: %s, after %s", describeFailure(topic, *failed, ""), plural(int(s.sent.Load()), "acknowledged record"))
+		return fmt.Errorf("produce: %s, after %s", s.explain(ctx, topic, failed), plural(int(s.sent.Load()), "acknowledged record"))
 	}
 	if flushErr != nil {
 		return fmt.Errorf("produce: %w, after %s", flushErr, plural(int(s.sent.Load()), "acknowledged record"))

@@ -34,7 +34,8 @@ func serveCommand() *cli.Command {
 		Name: "serve", Usage: "start a broker", Action: serve, Flags: serveFlags(),
 		Description: "Serves until SIGINT or SIGTERM, which finish what was accepted; a second signal stops at once.\n" +
 			"Settings: flags before environment variables (KAFKA_NUM_PARTITIONS=3 is num.partitions) before the\n" +
-			"file of --config before the defaults. A wrong one is refused by name, with exit code 2.",
+			"file of --config before the defaults. A wrong value is refused by name, with exit code 2; a key\n" +
+			"that nobody knows is a warning, with the nearest one that is known.",
 	}
 }
 

@@ -97,6 +97,9 @@ func listTransactions(ctx context.Context, client *kgo.Client, req *kmsg.ListTra
 		}
 		resp := shard.Resp.(*kmsg.ListTransactionsResponse)
 		if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+			if errors.Is(err, kerr.InvalidRegularExpression) && req.TransactionalIDPattern != nil {
+				return nil, usagef("--match %q: want a regular expression, for example 'pay.*'", *req.TransactionalIDPattern)
+			}
 			return nil, errors.New(describeFailure(fmt.Sprintf("broker %d", shard.Meta.NodeID), err, ""))
 		}
 		if unknown := resp.UnknownStateFilters; len(unknown) > 0 {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// explain is one line on a record that could not be sent. The client library drops
+// the broker's own message, so the usual reasons are looked up.
+func (s *sender) explain(ctx context.Context, topic string, failed *sendFailure) string {
+	text := describeFailure(topic, failed.err, "")
+	adm := kadm.NewClient(s.client)
+	var k *kerr.Error
+	switch {
+	case !errors.As(failed.err, &k) && s.partition >= 0:
+		details, err := adm.ListTopicsWithInternal(ctx, topic)
+		if n := len(details[topic].Partitions); err == nil && n > 0 && int(s.partition) >= n {
+			return fmt.Sprintf("%s has %s, counted from 0; there is no partition %d", topic, plural(n, "partition"), s.partition)
+		}
+	case errors.Is(failed.err, kerr.InvalidTopicException) && !isTopicName(topic):
+		return fmt.Sprintf("%q can't be a topic's name: want up to 249 of the letters a-z and A-Z, digits, dots, _ and -, but not . or .. alone", topic)
+	case errors.Is(failed.err, kerr.InvalidRecord) && failed.record.Key == nil:
+		configs, err := adm.DescribeTopicConfigs(ctx, topic)
+		if err == nil && isCompacted(configs, topic) {
+			return text + "; the topic is compacted, so every record needs a key: give one with --key (-k), or take it from each line with --key-separator (-K)"
+		}
+	}
+	return text
+}
+
+// isTopicName says whether a topic may have this name.
+func isTopicName(name string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return name != "" && name != "." && name != ".." && len(name) <= 249 && strings.Trim(name, allowed) == ""
+}
