@@ -13,6 +13,9 @@ import (
 // Shared is the broker of a test program, started by Main.
 var Shared *Broker
 
+// SharedPort is where Main starts it, for tests that expect a certain one; 0 takes a free one.
+var SharedPort int
+
 // Main is TestMain of a client's row: it starts one broker for all its tests, runs them, stops the broker and fails
 // when that is not clean. Where the machine allows it, all of that has a network of its own. BROKER_ADDR runs the tests
 // against a broker that is already there.
@@ -38,7 +41,7 @@ func Code(m *testing.M, props map[string]string) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	Shared, err = Start(ctx, Options{Dir: dir, Properties: props})
+	Shared, err = Start(ctx, Options{Dir: dir, Port: SharedPort, Properties: props})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "broker:", err)
 		return 2

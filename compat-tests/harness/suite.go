@@ -1,0 +1,182 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Suite is a client's own tests, run as the client ships them.
+type Suite struct {
+	Name, Version string
+	// Install makes the suite ready, while there is a network, and returns the command that runs it.
+	Install func() (*exec.Cmd, error)
+	// Parse reads what the command prints.
+	Parse func(line string, report func(SuiteOutcome))
+	// OutOfScope are tests that ask for what is not offered; Oracle are those that fail against Apache Kafka as well.
+	// Each has its reason. A test in neither must pass.
+	OutOfScope, Oracle map[string]string
+	// Least is how many tests the version has at the least, so that none goes missing unseen.
+	Least int
+	Limit time.Duration
+
+	command *exec.Cmd
+	err     error
+}
+
+// SuiteOutcome is how a test of a suite went: pass, fail or skip.
+type SuiteOutcome struct{ Test, Action, Output string }
+
+// Prepare is Install with its outcome kept for Run.
+func (s *Suite) Prepare() {
+	Describe(s.Name, s.Version)
+	s.command, s.err = s.Install()
+	if s.err != nil && os.Getenv(isolated) == "" {
+		fmt.Fprintf(os.Stderr, "compat: %s %s cannot be run: %v\n", s.Name, s.Version, s.err)
+	}
+}
+
+// Run runs the suite and repeats each of its tests' outcomes as one of t's.
+func (s *Suite) Run(t *testing.T, env ...string) {
+	if s.err != nil {
+		Skip(t, "%v", s.err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.command.Path, s.command.Args[1:]...)
+	cmd.Dir, cmd.Env = s.command.Dir, append(append(os.Environ(), s.command.Env...), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	read, write := io.Pipe()
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = write, &stderr
+	outcomes := map[string]SuiteOutcome{}
+	done := make(chan error)
+	go func() {
+		lines := bufio.NewScanner(read)
+		lines.Buffer(nil, 64<<20)
+		for lines.Scan() {
+			s.Parse(lines.Text(), func(o SuiteOutcome) { outcomes[o.Test] = o })
+		}
+		_, _ = io.Copy(io.Discard, read)
+		done <- lines.Err()
+	}()
+	runErr := cmd.Run()
+	write.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Errorf("not done after %s", s.Limit)
+	}
+	s.repeat(t, outcomes)
+	if runErr != nil && !t.Failed() && !s.expected(outcomes) {
+		t.Errorf("the suite ended with %v: %s", runErr, tail(stderr.String(), 4000))
+	}
+}
+
+func (s *Suite) repeat(t *testing.T, outcomes map[string]SuiteOutcome) {
+	names := make([]string, 0, len(outcomes))
+	for name := range outcomes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		if i+1 < len(names) && strings.HasPrefix(names[i+1], name+"/") {
+			continue // its parts speak for it
+		}
+		o := outcomes[name]
+		t.Run(name, func(t *testing.T) {
+			switch why, known := s.known(name); {
+			case o.Action == "pass":
+			case known:
+				t.Skip(why)
+			case o.Action == "skip":
+				t.Errorf("skipped itself, and is not among the tests that may: %s", tail(o.Output, 1000))
+			default:
+				t.Error(tail(o.Output, 4000))
+			}
+		})
+	}
+	if len(names) < s.Least {
+		t.Errorf("%d tests are reported, want %d at the least", len(names), s.Least)
+	}
+	for _, list := range []map[string]string{s.OutOfScope, s.Oracle} {
+		for name := range list {
+			if _, ok := outcomes[name]; !ok && !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, name+"/") }) {
+				t.Errorf("%s is on a list, but is no test of the suite", name)
+			}
+		}
+	}
+}
+
+// known finds the reason for which a test, or one that it is part of, may fail.
+func (s *Suite) known(name string) (string, bool) {
+	for {
+		if why, ok := s.OutOfScope[name]; ok {
+			return why, true
+		}
+		if why, ok := s.Oracle[name]; ok {
+			return "fails against Apache Kafka too: " + why, true
+		}
+		i := strings.LastIndex(name, "/")
+		if i < 0 {
+			return "", false
+		}
+		name = name[:i]
+	}
+}
+
+// expected says whether only tests that may fail have failed.
+func (s *Suite) expected(outcomes map[string]SuiteOutcome) bool {
+	failed := 0
+	for _, o := range outcomes {
+		if o.Action == "fail" {
+			failed++
+		}
+	}
+	return failed > 0
+}
+
+// ParseGoTest reads the lines of go test -json and of test2json.
+func ParseGoTest() func(line string, report func(SuiteOutcome)) {
+	output := map[string]string{}
+	return func(line string, report func(SuiteOutcome)) {
+		var e struct{ Action, Test, Output string }
+		if json.Unmarshal([]byte(line), &e) != nil || e.Test == "" {
+			return
+		}
+		switch e.Action {
+		case "output":
+			const keep = 1 << 18
+			output[e.Test] = tail(output[e.Test]+e.Output, keep)
+		case "pass", "fail", "skip":
+			report(SuiteOutcome{e.Test, e.Action, output[e.Test]})
+		}
+	}
+}
+
+// ParseMocha reads the lines of mocha's reporter json-stream.
+func ParseMocha(line string, report func(SuiteOutcome)) {
+	var event []json.RawMessage
+	if json.Unmarshal([]byte(line), &event) != nil || len(event) != 2 {
+		return
+	}
+	var kind string
+	var test struct{ FullTitle, Err, Stack string }
+	if json.Unmarshal(event[0], &kind) != nil || json.Unmarshal(event[1], &test) != nil || kind != "pass" && kind != "fail" {
+		return
+	}
+	report(SuiteOutcome{strings.ReplaceAll(test.FullTitle, "/", "|"), kind, test.Err + "\n" + test.Stack})
+}
