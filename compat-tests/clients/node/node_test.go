@@ -46,7 +46,7 @@ type runtime func() (string, error)
 // newest is the Node that npm itself has: the clients' newest versions want a newer one than most machines have.
 func newest() (string, error) {
 	const version = "24.21.0"
-	dir, err := harness.Install("node/node-"+version, version, func(dir string) error { return npmInstall(dir, nil, "node@"+version) })
+	dir, err := harness.Npm("node/node-"+version, nil, "node@"+version)
 	return filepath.Join(dir, "node_modules", "node", "bin", "node"), err
 }
 
@@ -61,22 +61,18 @@ func native() (string, error) {
 
 // client is a package of npm in a folder of its own, with the programs beside it.
 func client(name, version, with, program string, node runtime, cases []string, lacks map[string]string) *harness.Client {
-	packages := append([]string{name + "@" + version}, strings.Fields(with)...)
 	c := &harness.Client{Name: name, Version: version, Cases: cases, Lacks: lacks}
 	c.Install = func() (*exec.Cmd, error) {
 		bin, err := node()
 		if err != nil {
 			return nil, err
 		}
-		dir, err := harness.Install("node/"+c.ID(), strings.Join(packages, " "), func(dir string) error {
-			if name == "node-rdkafka" {
-				if err := harness.Debian("g++", "make", "python3", "pkg-config", "libssl-dev", "zlib1g-dev", "libzstd-dev"); err != nil {
-					return err
-				}
-				return npmInstall(dir, nativeEnv(bin), packages...)
-			}
-			return npmInstall(dir, nil, packages...)
-		})
+		var dir string
+		if name == "node-rdkafka" {
+			dir, err = harness.NodeRdkafka(version)
+		} else {
+			dir, err = harness.Npm("node/"+c.ID(), nil, append([]string{name + "@" + version}, strings.Fields(with)...)...)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -92,21 +88,4 @@ func client(name, version, with, program string, node runtime, cases []string, l
 		return exec.Command(bin, filepath.Join(dir, program)), nil
 	}
 	return c
-}
-
-func npmInstall(dir string, env []string, packages ...string) error {
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true}`), 0o644); err != nil {
-		return err
-	}
-	args := append([]string{"install", "--no-audit", "--no-fund", "--save-exact"}, packages...)
-	return harness.Command(dir, env, "npm", args...)
-}
-
-// nativeEnv has the headers of the machine's Node be used: those of its version cannot be downloaded everywhere.
-func nativeEnv(node string) []string {
-	prefix := filepath.Dir(filepath.Dir(node))
-	if _, err := os.Stat(filepath.Join(prefix, "include", "node", "node.h")); err != nil {
-		return nil
-	}
-	return []string{"npm_config_nodedir=" + prefix}
 }
