@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
@@ -36,4 +39,23 @@ func TestMain(m *testing.M) {
 	harness.Main(m, nil)
 }
 
-func TestSuite(t *testing.T) { suite.Run(t, "KAFKA_HOST="+harness.Shared.Addr()) }
+func TestSuite(t *testing.T) {
+	createTopics(t, "test", "test2", "test3") // as its own set-up does
+	suite.Run(t, "KAFKA_HOST="+harness.Shared.Addr())
+}
+
+func createTopics(t *testing.T, names ...string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(harness.Shared.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	created, err := kadm.NewClient(cl).CreateTopics(harness.Context(t, time.Minute), 1, 1, nil, names...)
+	if err != nil || created.Error() != nil {
+		t.Fatal(err, created.Error())
+	}
+	for _, name := range names {
+		harness.Settle(t, name, 1)
+	}
+}

@@ -26,6 +26,8 @@ var rows = []string{
 	"streams",
 	"connect",
 	"tools",
+	"kafkagosuite",
+	"saramasuite",
 	"legacy",
 	"python",
 	"node",
