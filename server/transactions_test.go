@@ -104,8 +104,7 @@ func TestGroupTransactSession(t *testing.T) {
 	run := func(from, upTo int) {
 		s, err := kgo.NewGroupTransactSession(
 			kgo.SeedBrokers(n.Addrs()[0].String()), kgo.TransactionalID("copier"), kgo.ConsumerGroup("copiers"), kgo.ConsumeTopics("in"),
-			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.AllowAutoTopicCreation(),
-			kgo.RequireStableFetchOffsets())
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.AllowAutoTopicCreation())
 		if err != nil {
 			t.Fatal(err)
 		}

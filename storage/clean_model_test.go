@@ -35,12 +35,6 @@ type history struct {
 
 func newHistory() *history { return &history{open: map[int64]int64{}, markers: map[int64]bool{}} }
 
-// cut forgets what a crash took.
-func (h *history) cut(end int64) {
-	h.records = slices.DeleteFunc(h.records, func(r cleanRecord) bool { return r.offset >= end })
-	h.end = end
-}
-
 // newest is the newest record of each key below an offset that counts.
 func (h *history) newest(end int64) map[string]cleanRecord {
 	m := map[string]cleanRecord{}

@@ -179,9 +179,6 @@ func (s *shard[E, R, A]) loadInProgress() error {
 	return protocol.Errorf(kerr.CoordinatorLoadInProgress, "%s-%d is loading", s.rt.o.Topic, s.partition)
 }
 
-// tellAll queues an event that nobody waits for.
-func (s *shard[E, R, A]) tellAll(j job[E, A]) { s.put(j) }
-
 // put queues the shard's own work.
 func (s *shard[E, R, A]) put(j job[E, A]) {
 	s.mu.Lock()
