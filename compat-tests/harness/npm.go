@@ -19,7 +19,7 @@ func Npm(name string, env []string, packages ...string) (dir string, err error) 
 }
 
 // NodeRdkafka builds node-rdkafka against the machine's own Node, whose headers are there: those of another version
-// cannot be downloaded everywhere. mocha, which runs its tests, comes with it.
+// cannot be downloaded everywhere.
 func NodeRdkafka(version string) (dir string, err error) {
 	var env []string
 	if node, err := exec.LookPath("node"); err == nil {
@@ -31,5 +31,5 @@ func NodeRdkafka(version string) (dir string, err error) {
 	if err := Debian("g++", "make", "python3", "pkg-config", "libssl-dev", "zlib1g-dev", "libzstd-dev"); err != nil {
 		return "", err
 	}
-	return Npm("node/node-rdkafka-"+version, env, "node-rdkafka@"+version, "mocha@11.8.0")
+	return Npm("node/node-rdkafka-"+version, env, "node-rdkafka@"+version)
 }

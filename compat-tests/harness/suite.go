@@ -170,17 +170,3 @@ func ParseGoTest() func(line string, report func(SuiteOutcome)) {
 		}
 	}
 }
-
-// ParseMocha reads the lines of mocha's reporter json-stream.
-func ParseMocha(line string, report func(SuiteOutcome)) {
-	var event []json.RawMessage
-	if json.Unmarshal([]byte(line), &event) != nil || len(event) != 2 {
-		return
-	}
-	var kind string
-	var test struct{ FullTitle, Err, Stack string }
-	if json.Unmarshal(event[0], &kind) != nil || json.Unmarshal(event[1], &test) != nil || kind != "pass" && kind != "fail" {
-		return
-	}
-	report(SuiteOutcome{strings.ReplaceAll(test.FullTitle, "/", "|"), kind, test.Err + "\n" + test.Stack})
-}

@@ -1,3 +1,0 @@
-// Package nodesuite runs node-rdkafka's own end-to-end tests, as its package ships them, and is their row in
-// docs/compat.md.
-package nodesuite
