@@ -342,7 +342,7 @@ func (s *Store) flushSoon(l *Log) {
 	}
 	s.goWork(func() {
 		l.flushSoon.Store(false)
-		if err := l.Flush(); err != nil && !errors.Is(err, ErrOffline) {
+		if err := l.Flush(); err != nil && !errors.Is(err, ErrOffline) && !errors.Is(err, ErrClosed) {
 			s.env.Logger.Error("flush a rolled segment", "log", l.tp.String(), "err", err)
 		}
 	})

@@ -38,7 +38,13 @@ func (h *Handlers) writeTxnMarkers(c *Call, req *kmsg.WriteTxnMarkersRequest, re
 
 // markerTasks lays the response out as the request is.
 func markerTasks(req *kmsg.WriteTxnMarkersRequest, resp *kmsg.WriteTxnMarkersResponse) []markerTask {
-	var tasks []markerTask
+	rows := 0
+	for i := range req.Markers {
+		for j := range req.Markers[i].Topics {
+			rows += len(req.Markers[i].Topics[j].Partitions)
+		}
+	}
+	tasks := make([]markerTask, 0, rows)
 	resp.Markers = make([]kmsg.WriteTxnMarkersResponseMarker, len(req.Markers))
 	for i := range req.Markers {
 		in, out := &req.Markers[i], &resp.Markers[i]
@@ -65,13 +71,17 @@ func markerTasks(req *kmsg.WriteTxnMarkersRequest, resp *kmsg.WriteTxnMarkersRes
 	return tasks
 }
 
+// errNoPartitionToMark is one value, because a request may name millions of
+// partitions that are not here; nobody is shown its text.
+var errNoPartitionToMark = protocol.Errorf(kerr.UnknownTopicOrPartition, "this broker has no such partition")
+
 // writeMarker writes one marker; the offsets of a transaction are the group
 // coordinator's to end.
 func (h *Handlers) writeMarker(tp storage.TopicPartition, m replica.Marker, done func(error)) {
 	p, ok := h.Partitions.Partition(tp.Topic, tp.Partition)
 	switch {
 	case !ok:
-		done(protocol.Errorf(kerr.UnknownTopicOrPartition, "this broker has no partition %v", tp))
+		done(errNoPartitionToMark)
 		return
 	case tp.Topic == group.Topic:
 		h.Groups.CompleteTransaction(tp.Partition, m, done)
