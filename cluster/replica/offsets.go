@@ -133,15 +133,6 @@ func (p *Partition) EndOffsetForEpoch(clientEpoch, epoch int32) (EpochEnd, error
 	return EpochEnd{Epoch: found, EndOffset: end}, nil
 }
 
-// Bounds are the log's start and the high watermark.
-func (p *Partition) Bounds() (logStartOffset, highWatermark int64, err error) {
-	log, err := p.lead(-1)
-	if err != nil {
-		return -1, -1, err
-	}
-	return log.LogStartOffset(), p.HighWatermark(), nil
-}
-
 // LogStart is where the log starts, -1 while that can't be told without a wait.
 func (p *Partition) LogStart() int64 {
 	p.mu.Lock()

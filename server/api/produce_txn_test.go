@@ -137,7 +137,7 @@ func TestProduceVerificationErrors(t *testing.T) {
 			if row.ErrorCode != want.Code || row.BaseOffset != -1 || row.LogStartOffset != -1 {
 				t.Errorf("v%d, %s: answered with %+v", 10+i, test.code.Message, row)
 			}
-			if _, mark, _ := d.partition("orders", 0).Bounds(); mark != 0 {
+			if mark := d.partition("orders", 0).HighWatermark(); mark != 0 {
 				t.Errorf("v%d, %s: the records were appended", 10+i, test.code.Message)
 			}
 		}
