@@ -82,6 +82,7 @@ func (l *Log) appendLocked(req AppendRequest) (AppendResult, error) {
 		return AppendResult{FirstOffset: p.dup.FirstOffset(), LastOffset: p.dup.LastOffset, LogStartOffset: start,
 			Duplicate: true, FlushBeforeAck: l.mustFlush(cfg, p.dup.LastOffset+1)}, nil
 	}
+	l.growingTo.Store(p.last + 1)
 	err = l.writeLocked(req.Batches, p, cfg)
 	if err == nil {
 		err = l.commitProducersLocked()

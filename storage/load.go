@@ -130,6 +130,7 @@ func (l *Log) settleLocked(segments []*segment.Segment, end int64) error {
 	l.publish(segments)
 	l.logStart.Store(start)
 	l.logEnd.Store(end)
+	l.growingTo.Store(end)
 	sound := end
 	if l.unclean {
 		sound = l.recoveryPoint.Load()

@@ -28,6 +28,9 @@ type Log struct {
 	highWatermark atomic.Int64
 	logStart      atomic.Int64
 	logEnd        atomic.Int64
+	// growingTo is where the log ends, or will once the append under way is done.
+	// It moves before any byte of an append can be seen.
+	growingTo atomic.Int64
 	// durable is the offset up to which batches were synced; recoveryPoint the
 	// one up to which indexes, epochs and producer state were as well.
 	durable       atomic.Int64

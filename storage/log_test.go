@@ -482,6 +482,17 @@ func TestReadersBesideAppender(t *testing.T) {
 		})
 	}
 	run(func() error { _, err := readAll(l); return err })
+	run(func() error {
+		end := l.LogEndOffset()
+		r, err := l.Read(ReadRequest{Offset: max(end-3, l.LogStartOffset()), Limit: end, MaxBytes: 10_000, AtLeastOne: true})
+		for rest := r.Data; err == nil && len(rest) > 0; {
+			var v batch.View
+			if v, rest, err = batch.Next(rest); err == nil && v.NextOffset() > end {
+				err = fmt.Errorf("offset %d was served past the limit %d", v.LastOffset(), end)
+			}
+		}
+		return err
+	})
 	run(func() error { _, _, err := l.OffsetForTimestamp(1500); return err })
 	run(func() error {
 		done := make(chan error)

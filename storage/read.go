@@ -81,7 +81,9 @@ func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, [
 		if i+1 < len(segments) {
 			next = segments[i+1].BaseOffset()
 		}
-		if limit < next {
+		// The file may have grown since the end was looked at: what is not to be
+		// served would be among the bytes.
+		if limit < next || i+1 == len(segments) && l.growingTo.Load() != end {
 			var err error
 			if to, err = s.Position(limit); err != nil {
 				return segment.Result{}, nil, err

@@ -130,6 +130,7 @@ func (l *Log) restartLocked(offset int64) error {
 // durable: a snapshot or segment that a crash brought back would lie.
 func (l *Log) afterCut(end int64) error {
 	l.logEnd.Store(end)
+	l.growingTo.Store(end)
 	l.highWatermark.Store(min(l.highWatermark.Load(), end))
 	changed := l.epochs.truncateFromEnd(end)
 	changed = l.epochs.truncateFromStart(l.logStart.Load()) || changed

@@ -1,8 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -178,4 +182,104 @@ func TestDeleteRecordsMovesTheStableOffset(t *testing.T) {
 	if vs := contents(t, row.RecordBatches); !reflect.DeepEqual(vs[:2], []string{"b", "c"}) {
 		t.Fatalf("%q", vs)
 	}
+}
+
+// TestNoLostWakeUpsCommitted lets read_committed consumers with an endless wait
+// follow transactions and plain records of the same partition. The clock stands
+// still, so a wake-up that gets lost is never made up for.
+func TestNoLostWakeUpsCommitted(t *testing.T) {
+	const rounds, writers, consumers = 100, 3, 3
+	d := newDataBroker(t)
+	d.make("t", 1, nil)
+	p := d.partition("t", 0)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	committed := map[string]bool{}
+	for w := range int64(writers) {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 1))
+			sequence := int32(0)
+			for n := range rounds {
+				v, commit := fmt.Sprintf("%d-%d", w, n), r.IntN(2) == 0
+				mu.Lock()
+				committed[v] = commit
+				mu.Unlock()
+				records := txnBatch(w, 0, sequence, v)
+				if w == 0 { // plain
+					records, commit = values(1, v), true
+				}
+				sequence++
+				if _, err := p.Append(records, replica.AppendOptions{Acks: 1, LeaderEpoch: -1}); err != nil {
+					t.Error(err)
+				}
+				if w == 0 {
+					mu.Lock()
+					committed[v] = true
+					mu.Unlock()
+					continue
+				}
+				m := replica.Marker{ProducerID: w, Commit: commit}
+				if _, err := p.AppendMarker(m, replica.AppendOptions{Acks: 1, LeaderEpoch: -1}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	const total = rounds * (1 + 2*(writers-1)) // the log's end
+	for range consumers {
+		c := d.dial("consumer")
+		wg.Go(func() {
+			seen := map[string]bool{}
+			for next := int64(0); next < total; {
+				row := c.fetch(committedRequest("t", metadata.TopicID{}, next)).Topics[0].Partitions[0]
+				if row.ErrorCode != 0 || row.LastStableOffset > row.HighWatermark {
+					t.Errorf("%+v", row)
+					return
+				}
+				next = showCommitted(t, &row, seen)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for v, commit := range committed {
+				if seen[v] != commit {
+					t.Errorf("%s: committed %t, seen %t", v, commit, seen[v])
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	soon(t, done)
+}
+
+// showCommitted is what a client makes of a read_committed answer; it returns the
+// next offset.
+func showCommitted(t *testing.T, row *kmsg.FetchResponseTopicPartition, seen map[string]bool) (next int64) {
+	aborted := map[int64]bool{}
+	queue := row.AbortedTransactions
+	slices.SortFunc(queue, func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
+		return cmp.Compare(a.FirstOffset, b.FirstOffset)
+	})
+	for rest := row.RecordBatches; len(rest) > 0; {
+		v, after, err := batch.Next(rest)
+		if err != nil {
+			break // cut
+		}
+		for len(queue) > 0 && queue[0].FirstOffset <= v.LastOffset() {
+			aborted[queue[0].ProducerID], queue = true, queue[1:]
+		}
+		switch {
+		case v.IsControl():
+			delete(aborted, v.ProducerID())
+		case !v.IsTransactional() || !aborted[v.ProducerID()]:
+			for _, value := range contents(t, v) {
+				if seen[value] {
+					t.Errorf("%s was read twice", value)
+				}
+				seen[value] = true
+			}
+		}
+		next, rest = v.NextOffset(), after
+	}
+	return next
 }
