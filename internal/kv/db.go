@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
@@ -67,6 +68,31 @@ func Open(fs vfs.FS, dir string, log *slog.Logger) (*DB, error) {
 	if err != nil {
 		d.fs.stop()
 		return nil, fmt.Errorf("open store %s: %w", dir, d.name(err))
+	}
+	return d, nil
+}
+
+// OpenReadOnly opens a store that is there, and leaves its files as they are;
+// fs.ErrNotExist without one.
+func OpenReadOnly(fsys vfs.FS, dir string, log *slog.Logger) (*DB, error) {
+	d := &DB{dir: dir, log: log, failed: make(chan struct{})}
+	d.fs = &adapter{fs: fsys, fail: d.fail}
+	err := d.do(func() (err error) {
+		names, err := d.fs.List(dir)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }) {
+			return fs.ErrNotExist
+		}
+		opts := d.options()
+		opts.ReadOnly = true
+		d.pebble, err = pebble.Open(dir, opts)
+		return err
+	})
+	if err != nil {
+		d.fs.stop()
+		return nil, fmt.Errorf("open store %s to read: %w", dir, d.name(err))
 	}
 	return d, nil
 }

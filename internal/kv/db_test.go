@@ -350,3 +350,35 @@ func TestDamagedPrefixIsRebuilt(t *testing.T) {
 		d = open(t, vfs.OS(), dir)
 	}
 }
+
+// A store that is only read stays as it is, and one that is not there is not made.
+func TestOpenReadOnly(t *testing.T) {
+	mem := vfs.NewMem()
+	for _, dir := range []string{"/none", "/empty"} {
+		if err := mem.MkdirAll("/empty", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenReadOnly(mem, dir, quiet); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	d := open(t, mem, "/kv")
+	if err := d.Apply([]Op{put("a", "1"), put("b", "2")}, true); err != nil {
+		t.Fatal(err)
+	}
+	mem.Kill() // with a log that was not flushed into tables
+	before := mem.Ops()
+	r, err := OpenReadOnly(mem, "/kv", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, r, ""); got != "a=1 b=2" {
+		t.Errorf("it holds %q", got)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := mem.Ops() - before; n != 0 {
+		t.Errorf("%d changes of the disk", n)
+	}
+}

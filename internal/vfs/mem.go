@@ -430,6 +430,23 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	return l, nil
 }
 
+// ReadLock stands for nobody else's lock: there are no other programs. A lock of
+// Lock counts as one.
+func (m *Mem) ReadLock(name string) (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.faults.check(OpOpen, name); err != nil {
+		return nil, pathError("lock", name, err)
+	}
+	switch {
+	case m.findLocked(name) == nil:
+		return nil, pathError("lock", name, fs.ErrNotExist)
+	case m.locks[name] != nil:
+		return nil, pathError("lock", name, ErrLocked)
+	}
+	return &memLock{fs: m}, nil
+}
+
 const unlimited = 1 << 50
 
 // Usage is what SetCapacity leaves.

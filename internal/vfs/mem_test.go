@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -106,6 +108,16 @@ func TestConformance(t *testing.T) {
 				t.Fatalf("stat of a removed folder: %v", err)
 			}
 			testLock(t, f, at("lock"))
+			if _, err := f.ReadLock(at("none")); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("read lock of a file that is not there: %v", err)
+			}
+			for range 2 { // readers share
+				l, err := f.ReadLock(at("lock"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+			}
 		})
 	}
 }
@@ -128,6 +140,44 @@ func testLock(t *testing.T, f FS, name string) {
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A file that another program has locked as Java does cannot be read-locked, and
+// one that is read-locked cannot be locked so.
+func TestReadLockAgainstOthers(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	if other := os.Getenv("VFS_TEST_LOCK"); other != "" {
+		fmt.Print(javaLock(other))
+		return
+	}
+	if err := os.WriteFile(name, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other := func() string {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestReadLockAgainstOthers$")
+		cmd.Env = append(os.Environ(), "VFS_TEST_LOCK="+name)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if got := other(); !strings.HasPrefix(got, "locked") {
+		t.Fatalf("another program: %s", got)
+	}
+	l, err := OS().ReadLock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := other(); !strings.HasPrefix(got, "held") {
+		t.Errorf("another program beside a read lock: %s", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := other(); !strings.HasPrefix(got, "locked") {
+		t.Errorf("another program after a read lock: %s", got)
 	}
 }
 

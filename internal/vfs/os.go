@@ -58,6 +58,14 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	return f, nil
 }
 
+func (osFS) ReadLock(name string) (io.Closer, error) {
+	f, err := readLockFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s for reading: %w", name, err)
+	}
+	return f, nil
+}
+
 // osFile is a type of its own so that nobody reaches os.File's other methods.
 type osFile struct{ f *os.File }
 

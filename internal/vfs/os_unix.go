@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 
@@ -36,6 +37,28 @@ func lockFile(name string) (*os.File, error) {
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = ErrLocked
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// readLockFile uses the locks of POSIX, as Java's FileChannel does.
+func readLockFile(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	err = control(f, func(fd uintptr) error {
+		return retryInterrupted(func() error {
+			return unix.FcntlFlock(fd, unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart})
+		})
+	})
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES):
+		err = ErrLocked
+	case errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EINVAL):
+		err = errors.ErrUnsupported
 	}
 	return nil, errors.Join(err, f.Close())
 }

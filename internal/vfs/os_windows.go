@@ -74,6 +74,23 @@ func lockFile(name string) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
+func readLockFile(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	err = control(f, func(fd uintptr) error {
+		return windows.LockFileEx(windows.Handle(fd), windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, new(windows.Overlapped))
+	})
+	if err == nil {
+		return f, nil
+	}
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		err = ErrLocked
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
 func usage(name string) (free, total uint64, err error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {

@@ -29,6 +29,11 @@ type FS interface {
 	// Lock takes an exclusive lock on the file, made when missing, until the
 	// closer is closed or the process ends. A held lock is ErrLocked.
 	Lock(name string) (io.Closer, error)
+	// ReadLock takes a lock that readers share on a file that is there, which it
+	// leaves as it is, against programs that lock it as Java does (Lock's own is
+	// another one). A file locked by such a program is ErrLocked,
+	// errors.ErrUnsupported means that the file system has no such locks.
+	ReadLock(name string) (io.Closer, error)
 	// Usage is the space of the file system that holds name, in bytes.
 	Usage(name string) (free, total uint64, err error)
 }
