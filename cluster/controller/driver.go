@@ -79,11 +79,21 @@ type Driver struct {
 	published  *metadata.Image
 }
 
-// call is a waiting request, or a step that runs between two turns.
+// call is a waiting request, a decision that is no request of Kafka's, or a step
+// that runs between two turns.
 type call struct {
-	req  kmsg.Request
-	done func(kmsg.Response, error)
-	step func()
+	req    kmsg.Request
+	decide func(m *Machine, img *metadata.Image) (Decision, error)
+	done   func(kmsg.Response, error)
+	step   func()
+}
+
+// name is what a call asks for, in errors.
+func (c *call) name() string {
+	if c.req == nil {
+		return "a change"
+	}
+	return kmsg.NameForKey(c.req.Key())
 }
 
 type change struct {
@@ -260,13 +270,15 @@ func (d *Driver) batch(calls []call, img *metadata.Image, term uint64) (rest []c
 		c := calls[0]
 		calls = calls[1:]
 		v := verdict{done: c.done}
-		if v.err = d.room(c.req); v.err == nil {
+		if c.decide != nil {
+			v.decision, v.err = c.decide(d.machine, view)
+		} else if v.err = d.room(c.req); v.err == nil {
 			v.decision, v.err = d.machine.Handle(view, c.req)
 		}
 		if v.err == nil && len(v.decision.Records) > 0 {
 			next, _, err := view.Next(view.Offset+1, v.decision.Records)
 			if err != nil {
-				v.err = fmt.Errorf("decide %s: %w", kmsg.NameForKey(c.req.Key()), err)
+				v.err = fmt.Errorf("decide %s: %w", c.name(), err)
 			} else {
 				view = next
 				records = append(records, v.decision.Records...)

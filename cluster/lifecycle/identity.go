@@ -117,7 +117,7 @@ func read(fsys vfs.FS, dir string) (Identity, error) {
 		return Identity{}, fmt.Errorf("%s lacks cluster.id or node.id", metaFile)
 	}
 	if _, err := fsys.Stat(filepath.Join(dir, kafkaMetadata)); err == nil {
-		return Identity{}, fmt.Errorf("it is the data folder of an Apache Kafka broker; its topics can be imported into a new folder")
+		return Identity{}, fmt.Errorf("it is the data folder of an Apache Kafka broker; `barnabas import --from` takes its topics over into another folder")
 	}
 	id := Identity{ClusterID: meta.ClusterID, NodeID: meta.NodeID, DirectoryID: meta.DirectoryID}
 	if id.QuorumID, err = quorumID(meta.DirectoryID); err != nil {

@@ -273,6 +273,16 @@ func (c *Coordinator) DeleteOffsets(who Client, r *kmsg.OffsetDeleteRequest, don
 	})
 }
 
+// ImportOffsets writes what a group of another cluster has committed.
+func (c *Coordinator) ImportOffsets(e Exported, done func(error)) {
+	p, err := c.partition(e.Group)
+	if err != nil {
+		done(err)
+		return
+	}
+	c.rt.Submit(p, func(call uint64) Event { return Event{Call: call, Request: ImportOffsets{e}} }, func(_ Answer, err error) { done(err) })
+}
+
 // DescribeGroup describes one group as the request's version allows.
 func (c *Coordinator) DescribeGroup(groupID string, version int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
 	req := DescribeGroup{Group: groupID, Version: version}

@@ -112,6 +112,8 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 	case TopicsDeleted:
 		s.topicsDeleted(r.Topics)
 		s.answer(e.Call, nil)
+	case ImportOffsets:
+		s.importOffsets(e, r)
 	case Loaded:
 		s.loaded()
 	case TimerFired:

@@ -191,6 +191,15 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 		h.call("c", commitRequest(t, d, group))
 	case "fetch":
 		h.call("c", FetchOffsets{Group: fetchRequest(t, d, group), RequireStable: d.HasArg("stable")})
+	case "import":
+		h.call("c", ImportOffsets{importOf(t, d, group)})
+	case "export":
+		for _, e := range h.m.Export() {
+			h.printf("%s type=%q gen=%d emptySince=%d pending=%d\n", e.Group, e.ProtocolType, e.Generation, e.EmptySinceMs, e.Pending)
+			for _, r := range e.Offsets {
+				h.printf("  %s\n", describeRecord(r))
+			}
+		}
 	case "txn-commit":
 		h.call("c", txnCommitRequest(t, d, group))
 	case "marker":
@@ -369,6 +378,20 @@ func partitions(t *testing.T, d *datadriven.TestData) (out []spec) {
 		out = append(out, spec{topic: parts[0][:i], partition: int32(n), rest: parts[1:]})
 	}
 	return out
+}
+
+func importOf(t *testing.T, d *datadriven.TestData, group string) Exported {
+	e := Exported{Group: group, ProtocolType: arg(t, d, "type", ""), Generation: int32(num(t, d, "gen", 0)), EmptySinceMs: int64(num(t, d, "empty-since", 0))}
+	for _, p := range partitions(t, d) {
+		v := kmsg.NewOffsetCommitValue()
+		v.Version, v.CommitTimestamp, v.ExpireTimestamp = 3, int64(num(t, d, "at", 0)), -1
+		v.Offset, _ = strconv.ParseInt(p.rest[0], 10, 64)
+		if at := num(t, d, "expires", 0); at > 0 {
+			v.Version, v.ExpireTimestamp = offsetValueVersionExpires, int64(at)
+		}
+		e.Offsets = append(e.Offsets, Record{IsOffset: true, Group: group, Topic: p.topic, Partition: p.partition, Offset: &v})
+	}
+	return e
 }
 
 func txnCommitRequest(t *testing.T, d *datadriven.TestData, group string) CommitPending {
