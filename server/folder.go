@@ -27,7 +27,7 @@ func (n *Node) openFolder() error {
 	n.store, err = storage.Open(storage.Env{
 		FS: n.env.FS, Clock: n.env.Clock, Logger: n.env.Log, Metrics: n.env.Metrics, Rand: n.env.Random,
 		OnOffline: n.logOffline,
-	}, dir, snap.StoreConfig())
+	}, dir, n.storeConfig(snap))
 	if err != nil {
 		return inUse(dir, err)
 	}
@@ -38,6 +38,24 @@ func (n *Node) openFolder() error {
 	}
 	n.onClose("embedded store", quiet(n.db.Close))
 	return nil
+}
+
+// storeConfig is what the data folder needs to know. A node that serves nobody
+// removes nothing: who opened it may want to change what is kept.
+func (n *Node) storeConfig(snap *config.Snapshot) storage.StoreConfig {
+	c := snap.StoreConfig()
+	if n.offline {
+		c.RetentionCheck, c.Cleaner = -1, n.cleanerConfig(snap)
+	}
+	return c
+}
+
+func (n *Node) cleanerConfig(snap *config.Snapshot) storage.CleanerConfig {
+	c := snap.CleanerConfig()
+	if n.offline {
+		c.Threads = 0
+	}
+	return c
 }
 
 // inUse says what to do about a folder that another broker holds.

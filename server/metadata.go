@@ -93,6 +93,6 @@ type cleanerConfig struct{ n *Node }
 // OnMetadata implements metadata.Publisher.
 func (c cleanerConfig) OnMetadata(d *metadata.Delta, _ *metadata.Image) {
 	if len(d.Configs) > 0 {
-		c.n.store.ReconfigureCleaner(c.n.live.Snapshot().CleanerConfig())
+		c.n.store.ReconfigureCleaner(c.n.cleanerConfig(c.n.live.Snapshot()))
 	}
 }

@@ -29,8 +29,10 @@ import (
 type Node struct {
 	env    Env
 	static *config.Static
-	id     int32
-	ident  lifecycle.Identity
+	// offline says that the node serves nobody.
+	offline bool
+	id      int32
+	ident   lifecycle.Identity
 
 	live      *config.Live
 	store     *storage.Store

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"path/filepath"
 
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
@@ -10,12 +12,11 @@ import (
 // those of topics that it deleted go, those that it never knew are kept and
 // named. It must run before the broker registers, which says that it has.
 func (n *Node) settleStrays() error {
+	if left := filepath.Join(n.store.Dir(), storage.ImportFolder); exists(n.env.FS, left) {
+		n.env.Log.Warn("an import was interrupted; run `barnabas import` again, or remove what it left", "folder", left)
+	}
 	img := n.driver.Image()
-	strays := n.store.Strays(func(tp storage.TopicPartition, id storage.TopicID) bool {
-		t, ok := img.Topic(tp.Topic)
-		return ok && int(tp.Partition) < len(t.Partitions) && (t.ID == id || id == storage.TopicID{})
-	})
-	for _, s := range strays {
+	for _, s := range n.strays() {
 		if _, deleted := img.RemovedTopic(s.TopicID); !deleted {
 			n.env.Log.Warn("the data folder holds a partition that the metadata never knew; it is kept and not served", "folder", s.Path)
 			continue
@@ -25,4 +26,18 @@ func (n *Node) settleStrays() error {
 		}
 	}
 	return nil
+}
+
+// strays are the partition folders that no topic of the metadata has.
+func (n *Node) strays() []storage.Stray {
+	img := n.driver.Image()
+	return n.store.Strays(func(tp storage.TopicPartition, id storage.TopicID) bool {
+		t, ok := img.Topic(tp.Topic)
+		return ok && int(tp.Partition) < len(t.Partitions) && (t.ID == id || id == storage.TopicID{})
+	})
+}
+
+func exists(fsys vfs.FS, name string) bool {
+	_, err := fsys.Stat(name)
+	return err == nil
 }

@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"coordinator/group", "coordinator/txn", "coordinator/share"},
 	{"server/config"},
 	{"server/auth", "server/quota", "server/clientmetrics"},
+	{"server/importer"},
 	{"server/network"},
 	{"server/api"},
 	{"console"},
