@@ -33,6 +33,7 @@ func commands() []*cli.Command {
 		groupCommand(),
 		txnCommand(),
 		configCommand(),
+		importCommand(),
 		dumpCommand(),
 		doctorCommand(),
 		waitCommand(),

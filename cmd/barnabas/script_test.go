@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +32,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PORT", strconv.Itoa(port))
 			env.Setenv("BARNABAS_BROKER", "localhost:"+strconv.Itoa(port))
 			env.Setenv("TMPDIR", env.WorkDir)
+			// A data folder that Apache Kafka 4.4 has written; its metadata log's indexes are left out.
+			kafka, err := filepath.Abs("testdata/kafka")
+			if err != nil {
+				return err
+			}
+			env.Setenv("KAFKA", kafka)
 			return nil
 		},
 	})
