@@ -13,7 +13,7 @@ SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/g
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog bench budget docs cover clean compat-sample sim compaction cleaner-memory
+.PHONY: help build run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog importcheck bench budget docs cover clean compat-sample sim compaction cleaner-memory
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ transactions: build ## Kafka's system test of transactions: copiers, aborts and 
 
 transactions-sample: build ## the same for twenty seconds
 	$(MAKE) -C compat-tests transactions-sample
+
+importcheck: build ## barnabas import over folders that Apache Kafka wrote, compared record by record
+	$(MAKE) -C compat-tests importcheck
 
 dumplog: build ## Apache Kafka's DumpLogSegments over what the broker wrote
 	$(MAKE) -C compat-tests dumplog
