@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/protocol/wire"
 )
 
 // memberState is how far a member is with what it was given.
@@ -113,30 +115,30 @@ func (c *classicMetadata) protocol() kmsg.JoinGroupRequestProtocol {
 	return c.protocols[0]
 }
 
-func (v *memberMetadata) append(w *wireWriter) {
-	w.optString(v.instanceID)
-	w.optString(v.rackID)
-	w.string(v.clientID)
-	w.string(v.clientHost)
-	w.strings(v.topics)
-	w.string(v.regex)
-	w.int32(v.rebalanceTimeoutMs)
-	w.optString(v.assignor)
-	var field wireWriter
+func (v *memberMetadata) append(w *wire.Writer) {
+	w.OptString(v.instanceID)
+	w.OptString(v.rackID)
+	w.String(v.clientID)
+	w.String(v.clientHost)
+	w.Strings(v.topics)
+	w.String(v.regex)
+	w.Int32(v.rebalanceTimeoutMs)
+	w.OptString(v.assignor)
+	var field wire.Writer
 	if v.classic == nil {
-		field.uvarint(0)
+		field.Uvarint(0)
 	} else {
-		field.uvarint(1)
-		field.int32(v.classic.sessionTimeoutMs)
-		field.count(len(v.classic.protocols))
+		field.Uvarint(1)
+		field.Int32(v.classic.sessionTimeoutMs)
+		field.Count(len(v.classic.protocols))
 		for i := range v.classic.protocols {
-			field.string(v.classic.protocols[i].Name)
-			field.bytes(v.classic.protocols[i].Metadata)
-			field.noTags()
+			field.String(v.classic.protocols[i].Name)
+			field.Bytes(v.classic.protocols[i].Metadata)
+			field.NoTags()
 		}
-		field.noTags()
+		field.NoTags()
 	}
-	w.tag(field.buf)
+	w.Tag(field.Buf)
 }
 
 func (v *memberMetadata) sizeBytes() int {
@@ -157,30 +159,30 @@ func (v *memberMetadata) sizeBytes() int {
 	return n
 }
 
-func readMember(r *wireReader) *memberMetadata {
+func readMember(r *wire.Reader) *memberMetadata {
 	v := &memberMetadata{
-		instanceID: r.optString(), rackID: r.optString(), clientID: r.string(), clientHost: r.string(),
-		topics: sortedNames(r.strings()), regex: r.string(), rebalanceTimeoutMs: r.int32(), assignor: r.optString(),
+		instanceID: r.OptString(), rackID: r.OptString(), clientID: r.String(), clientHost: r.String(),
+		topics: sortedNames(r.Strings()), regex: r.String(), rebalanceTimeoutMs: r.Int32(), assignor: r.OptString(),
 	}
-	r.tags(func(tag uint64, field *wireReader) {
-		if tag == 0 && field.uvarint() != 0 {
+	r.Tags(func(tag uint64, field *wire.Reader) {
+		if tag == 0 && field.Uvarint() != 0 {
 			v.classic = readClassic(field)
 		}
 	})
 	return v
 }
 
-func readClassic(r *wireReader) *classicMetadata {
-	c := &classicMetadata{sessionTimeoutMs: r.int32()}
-	for range r.count(3) {
-		p := kmsg.JoinGroupRequestProtocol{Name: r.string(), Metadata: r.bytes()}
-		r.tags(nil)
-		if r.err != nil {
+func readClassic(r *wire.Reader) *classicMetadata {
+	c := &classicMetadata{sessionTimeoutMs: r.Int32()}
+	for range r.Count(3) {
+		p := kmsg.JoinGroupRequestProtocol{Name: r.String(), Metadata: r.Bytes()}
+		r.Tags(nil)
+		if r.Err() != nil {
 			break
 		}
 		c.protocols = append(c.protocols, p)
 	}
-	r.tags(nil)
+	r.Tags(nil)
 	return c
 }
 

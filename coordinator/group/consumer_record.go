@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group/assignor"
+	"github.com/barnabas-mq/barnabas/protocol/wire"
 )
 
 // recordKind is the version of a record's key, which says what the record is.
@@ -61,7 +62,7 @@ type ConsumerRecord struct {
 
 // consumerValue is the value of one kind of record.
 type consumerValue interface {
-	append(w *wireWriter)
+	append(w *wire.Writer)
 	sizeBytes() int
 }
 
@@ -71,34 +72,22 @@ type epochValue struct {
 	metadataHash int64
 }
 
-func (v *epochValue) append(w *wireWriter) {
-	w.int32(v.epoch)
-	if v.metadataHash == 0 {
-		w.noTags()
-		return
-	}
-	var field wireWriter
-	field.int64(v.metadataHash)
-	w.tag(field.buf)
+func (v *epochValue) append(w *wire.Writer) {
+	w.Int32(v.epoch)
+	w.TagInt64(v.metadataHash)
 }
 
 func (v *epochValue) sizeBytes() int { return 16 }
 
-func readEpoch(r *wireReader) *epochValue {
-	v := &epochValue{epoch: r.int32()}
-	r.tags(func(tag uint64, field *wireReader) {
-		if tag == 0 {
-			v.metadataHash = field.int64()
-		}
-	})
-	return v
+func readEpoch(r *wire.Reader) *epochValue {
+	return &epochValue{epoch: r.Int32(), metadataHash: r.TagInt64()}
 }
 
 // partitionsValue stands for what Kafka 4.0 wrote, of which nothing is used.
 type partitionsValue struct{}
 
-func (partitionsValue) append(w *wireWriter) { w.count(0); w.noTags() }
-func (partitionsValue) sizeBytes() int       { return 4 }
+func (partitionsValue) append(w *wire.Writer) { w.Count(0); w.NoTags() }
+func (partitionsValue) sizeBytes() int        { return 4 }
 
 // targetEpochValue is the epoch for which the group was divided last, and when.
 type targetEpochValue struct {
@@ -106,40 +95,28 @@ type targetEpochValue struct {
 	timestampMs int64
 }
 
-func (v *targetEpochValue) append(w *wireWriter) {
-	w.int32(v.epoch)
-	if v.timestampMs == 0 {
-		w.noTags()
-		return
-	}
-	var field wireWriter
-	field.int64(v.timestampMs)
-	w.tag(field.buf)
+func (v *targetEpochValue) append(w *wire.Writer) {
+	w.Int32(v.epoch)
+	w.TagInt64(v.timestampMs)
 }
 
 func (v *targetEpochValue) sizeBytes() int { return 16 }
 
-func readTargetEpoch(r *wireReader) *targetEpochValue {
-	v := &targetEpochValue{epoch: r.int32()}
-	r.tags(func(tag uint64, field *wireReader) {
-		if tag == 0 {
-			v.timestampMs = field.int64()
-		}
-	})
-	return v
+func readTargetEpoch(r *wire.Reader) *targetEpochValue {
+	return &targetEpochValue{epoch: r.Int32(), timestampMs: r.TagInt64()}
 }
 
 // targetValue is what one member is to get.
 type targetValue struct{ partitions assignor.Assignment }
 
-func (v *targetValue) append(w *wireWriter) {
-	w.count(len(v.partitions))
+func (v *targetValue) append(w *wire.Writer) {
+	w.Count(len(v.partitions))
 	for _, topic := range v.partitions.TopicIDs() {
-		w.id(topic)
-		w.int32s(v.partitions[topic])
-		w.noTags()
+		w.ID(topic)
+		w.Int32s(v.partitions[topic])
+		w.NoTags()
 	}
-	w.noTags()
+	w.NoTags()
 }
 
 func (v *targetValue) sizeBytes() (n int) {
@@ -152,17 +129,17 @@ func (v *targetValue) sizeBytes() (n int) {
 // topicBytes is what a topic takes beside its partitions.
 const topicBytes = 24
 
-func readTarget(r *wireReader) *targetValue {
+func readTarget(r *wire.Reader) *targetValue {
 	v := &targetValue{partitions: assignor.Assignment{}}
-	for range r.count(topicBytes - 6) {
-		topic, partitions := r.id(), r.int32s()
-		r.tags(nil)
+	for range r.Count(topicBytes - 6) {
+		topic, partitions := r.ID(), r.Int32s()
+		r.Tags(nil)
 		if len(partitions) > 0 {
 			slices.Sort(partitions)
 			v.partitions[topic] = partitions
 		}
 	}
-	r.tags(nil)
+	r.Tags(nil)
 	return v
 }
 
@@ -173,24 +150,24 @@ type currentValue struct {
 	assigned, revoking   owned
 }
 
-func (v *currentValue) append(w *wireWriter) {
-	w.int32(v.epoch)
-	w.int32(v.previousEpoch)
-	w.int8(int8(v.state))
+func (v *currentValue) append(w *wire.Writer) {
+	w.Int32(v.epoch)
+	w.Int32(v.previousEpoch)
+	w.Int8(int8(v.state))
 	v.assigned.append(w)
 	v.revoking.append(w)
-	w.noTags()
+	w.NoTags()
 }
 
 func (v *currentValue) sizeBytes() int { return 16 + v.assigned.sizeBytes() + v.revoking.sizeBytes() }
 
-func readCurrent(r *wireReader) *currentValue {
-	v := &currentValue{epoch: r.int32(), previousEpoch: r.int32(), state: memberState(r.int8())}
+func readCurrent(r *wire.Reader) *currentValue {
+	v := &currentValue{epoch: r.Int32(), previousEpoch: r.Int32(), state: memberState(r.Int8())}
 	if v.state > stateUnreleased || v.state < stateStable {
 		v.state = stateUnknown
 	}
 	v.assigned, v.revoking = readOwned(r, v.epoch), readOwned(r, v.epoch)
-	r.tags(nil)
+	r.Tags(nil)
 	return v
 }
 
@@ -203,11 +180,11 @@ type regexValue struct {
 	timestampMs int64
 }
 
-func (v *regexValue) append(w *wireWriter) {
-	w.strings(v.topics)
-	w.int64(v.version)
-	w.int64(v.timestampMs)
-	w.noTags()
+func (v *regexValue) append(w *wire.Writer) {
+	w.Strings(v.topics)
+	w.Int64(v.version)
+	w.Int64(v.timestampMs)
+	w.NoTags()
 }
 
 func (v *regexValue) sizeBytes() int {
@@ -218,40 +195,40 @@ func (v *regexValue) sizeBytes() int {
 	return n
 }
 
-func readRegex(r *wireReader) *regexValue {
-	v := &regexValue{topics: r.strings(), version: r.int64(), timestampMs: r.int64()}
-	r.tags(nil)
+func readRegex(r *wire.Reader) *regexValue {
+	v := &regexValue{topics: r.Strings(), version: r.Int64(), timestampMs: r.Int64()}
+	r.Tags(nil)
 	slices.Sort(v.topics)
 	return v
 }
 
 // encodeConsumer is the key and value of a record.
 func encodeConsumer(group string, c *ConsumerRecord) (key, value []byte) {
-	var k wireWriter
-	k.int16(int16(c.kind))
-	k.shortString(group)
+	var k wire.Writer
+	k.Int16(int16(c.kind))
+	k.ShortString(group)
 	if c.kind.named() {
-		k.shortString(c.name)
+		k.ShortString(c.name)
 	}
 	if c.value == nil {
-		return k.buf, nil
+		return k.Buf, nil
 	}
-	var w wireWriter
-	w.int16(0) // the only version of all of them
+	var w wire.Writer
+	w.Int16(0) // the only version of all of them
 	c.value.append(&w)
-	return k.buf, w.buf
+	return k.Buf, w.Buf
 }
 
 // decodeConsumer parses what encodeConsumer or any Kafka broker wrote.
 func decodeConsumer(kind recordKind, key, value []byte) (Record, error) {
-	k := wireReader{buf: key[2:]}
+	k := wire.NewReader(key[2:])
 	c := &ConsumerRecord{kind: kind}
-	group := k.shortString()
+	group := k.ShortString()
 	if kind.named() {
-		c.name = k.shortString()
+		c.name = k.ShortString()
 	}
-	if k.err != nil {
-		return Record{}, fmt.Errorf("key of a group's %v: %w", kind, k.err)
+	if k.Err() != nil {
+		return Record{}, fmt.Errorf("key of a group's %v: %w", kind, k.Err())
 	}
 	r := Record{Group: group, Consumer: c}
 	if value == nil {
@@ -260,7 +237,7 @@ func decodeConsumer(kind recordKind, key, value []byte) (Record, error) {
 	if err := checkVersion(value, 0); err != nil {
 		return Record{}, fmt.Errorf("%v of group %q: %w", kind, group, err)
 	}
-	v := &wireReader{buf: value[2:]}
+	v := wire.NewReader(value[2:])
 	switch kind {
 	case kindEpoch:
 		c.value = readEpoch(v)
@@ -277,8 +254,8 @@ func decodeConsumer(kind recordKind, key, value []byte) (Record, error) {
 	default:
 		c.value = readRegex(v)
 	}
-	if v.err != nil {
-		return Record{}, fmt.Errorf("%v of group %q: %w", kind, group, v.err)
+	if v.Err() != nil {
+		return Record{}, fmt.Errorf("%v of group %q: %w", kind, group, v.Err())
 	}
 	return r, nil
 }
@@ -316,19 +293,19 @@ func ownedAt(a assignor.Assignment, epoch int32) owned {
 	return o
 }
 
-func (o owned) append(w *wireWriter) {
-	w.count(len(o))
+func (o owned) append(w *wire.Writer) {
+	w.Count(len(o))
 	a := o.partitions()
 	for _, topic := range a.TopicIDs() {
 		partitions := a[topic]
-		w.id(topic)
-		w.int32s(partitions)
-		var field wireWriter
-		field.count(len(partitions))
+		w.ID(topic)
+		w.Int32s(partitions)
+		var field wire.Writer
+		field.Count(len(partitions))
 		for _, p := range partitions {
-			field.int32(o[topic][p])
+			field.Int32(o[topic][p])
 		}
-		w.tag(field.buf)
+		w.Tag(field.Buf)
 	}
 }
 
@@ -341,14 +318,14 @@ func (o owned) sizeBytes() int {
 }
 
 // readOwned gives partitions without an epoch the member's.
-func readOwned(r *wireReader, memberEpoch int32) owned {
+func readOwned(r *wire.Reader, memberEpoch int32) owned {
 	o := owned{}
-	for range r.count(topicBytes - 6) {
-		topic, partitions := r.id(), r.int32s()
+	for range r.Count(topicBytes - 6) {
+		topic, partitions := r.ID(), r.Int32s()
 		var epochs []int32
-		r.tags(func(tag uint64, field *wireReader) {
+		r.Tags(func(tag uint64, field *wire.Reader) {
 			if tag == 0 {
-				epochs = field.int32s()
+				epochs = field.Int32s()
 			}
 		})
 		byPartition := make(map[int32]int32, len(partitions))

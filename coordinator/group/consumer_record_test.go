@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group/assignor"
+	"github.com/barnabas-mq/barnabas/protocol/wire"
 )
 
 type rawRecord struct{ key, value []byte }
@@ -108,9 +109,9 @@ func TestPartitionMetadataOfKafka40(t *testing.T) {
 // A state that a later version wrote makes the member join anew.
 func TestUnknownMemberState(t *testing.T) {
 	v := &currentValue{epoch: 3, state: 9, assigned: owned{{1}: {0: 2}}}
-	var w wireWriter
+	var w wire.Writer
 	v.append(&w)
-	got := readCurrent(&wireReader{buf: w.buf})
+	got := readCurrent(wire.NewReader(w.Buf))
 	if got.state != stateUnknown || !got.assigned.equal(v.assigned) {
 		t.Errorf("read %+v", got)
 	}
@@ -118,13 +119,13 @@ func TestUnknownMemberState(t *testing.T) {
 
 // Epochs of partitions that do not fit the partitions are not used.
 func TestOwnedWithoutEpochs(t *testing.T) {
-	var w, field wireWriter
-	w.count(1)
-	w.id(assignor.TopicID{7})
-	w.int32s([]int32{4, 5})
-	field.int32s([]int32{1})
-	w.tag(field.buf)
-	got := readOwned(&wireReader{buf: w.buf}, 6)
+	var w, field wire.Writer
+	w.Count(1)
+	w.ID(assignor.TopicID{7})
+	w.Int32s([]int32{4, 5})
+	field.Int32s([]int32{1})
+	w.Tag(field.Buf)
+	got := readOwned(wire.NewReader(w.Buf), 6)
 	if !got.equal(owned{{7}: {4: 6, 5: 6}}) {
 		t.Errorf("read %v", got)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // Topic is the internal topic that the groups are kept in.
-const Topic = "__consumer_offsets"
+const Topic = protocol.ConsumerOffsetsTopic
 
 // checkpointPrefix is where the store has the checkpoints of this coordinator.
 const checkpointPrefix = "group/" + Topic + "/"

@@ -11,7 +11,7 @@ import (
 var layers = [][]string{
 	{"internal"},
 	{"protocol"},
-	{"protocol/batch"},
+	{"protocol/batch", "protocol/wire"},
 	{"storage/segment", "storage/producer", "storage/compact"},
 	{"storage"},
 	{"cluster/metadata"},

@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 
+	"github.com/barnabas-mq/barnabas/protocol/wire"
 	"github.com/barnabas-mq/barnabas/storage"
 )
 
@@ -75,10 +76,10 @@ func newCatalog() *catalog {
 
 // apply takes the next record of the metadata log.
 func (c *catalog) apply(value []byte) error {
-	r := &reader{b: value}
-	frame, kind, version := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.err != nil {
-		return r.err
+	r := wire.NewReader(value)
+	frame, kind, version := r.Uvarint(), r.Uvarint(), r.Uvarint()
+	if r.Err() != nil {
+		return r.Err()
 	}
 	if frame != frameVersion {
 		return fmt.Errorf("frame version %d is not known", frame)
@@ -117,27 +118,27 @@ func (c *catalog) apply(value []byte) error {
 	return nil
 }
 
-func (c *catalog) applyRecord(r *reader, kind, version uint64) error {
+func (c *catalog) applyRecord(r *wire.Reader, kind, version uint64) error {
 	switch kind {
 	case recordTopic:
-		t := &catalogTopic{name: r.string(), id: r.uuid(), partitions: map[int32]*catalogPartition{}}
+		t := &catalogTopic{name: r.String(), id: r.ID(), partitions: map[int32]*catalogPartition{}}
 		c.topics[t.id] = t
 	case recordRemoveTopic:
-		c.removeTopic(r.uuid())
+		c.removeTopic(r.ID())
 	case recordPartition:
 		return c.addPartition(r, version)
 	case recordPartitionChange:
 		return c.changePartition(r)
 	case recordConfig:
-		c.setConfig(catalogResource{kind: r.int8(), name: r.string()}, r.string(), r.nullableString())
+		c.setConfig(catalogResource{kind: r.Int8(), name: r.String()}, r.String(), r.OptString())
 	case recordFeatureLevel:
-		name := r.string()
-		c.features[name] = r.int16()
+		name := r.String()
+		c.features[name] = r.Int16()
 	case recordProducerIDs:
-		_, _ = r.int32(), r.int64()
-		c.nextProducerID = r.int64()
+		_, _ = r.Int32(), r.Int64()
+		c.nextProducerID = r.Int64()
 	}
-	return r.err
+	return r.Err()
 }
 
 func (c *catalog) removeTopic(id storage.TopicID) {
@@ -158,40 +159,40 @@ func (c *catalog) setConfig(resource catalogResource, name string, value *string
 	c.configs[resource][name] = *value
 }
 
-func (c *catalog) addPartition(r *reader, version uint64) error {
-	index, id := r.int32(), r.uuid()
-	p := &catalogPartition{replicas: r.int32s(), isr: r.int32s()}
-	_, _ = r.int32s(), r.int32s() // removing and adding replicas
-	p.leader, p.leaderEpoch = r.int32(), r.int32()
-	_ = r.int32() // partition epoch
+func (c *catalog) addPartition(r *wire.Reader, version uint64) error {
+	index, id := r.Int32(), r.ID()
+	p := &catalogPartition{replicas: r.Int32s(), isr: r.Int32s()}
+	_, _ = r.Int32s(), r.Int32s() // removing and adding replicas
+	p.leader, p.leaderEpoch = r.Int32(), r.Int32()
+	_ = r.Int32() // partition epoch
 	if version >= 1 {
-		for range max(r.length(), 0) {
-			r.uuid()
+		for range max(r.Count(len(storage.TopicID{})), 0) {
+			r.ID()
 		}
 	}
-	r.tags(nil)
+	r.Tags(nil)
 	t := c.topics[id]
-	if r.err == nil && t == nil {
+	if r.Err() == nil && t == nil {
 		return fmt.Errorf("a partition of topic %s, which is not there", storage.FormatID(id))
 	}
-	if r.err == nil {
+	if r.Err() == nil {
 		t.partitions[index] = p
 	}
-	return r.err
+	return r.Err()
 }
 
 // changePartition reads only what counts of the change: leader and replicas.
-func (c *catalog) changePartition(r *reader) error {
+func (c *catalog) changePartition(r *wire.Reader) error {
 	const (
 		tagISR      = 0
 		tagLeader   = 1
 		tagReplicas = 2
 		noChange    = -2
 	)
-	index, id := r.int32(), r.uuid()
+	index, id := r.Int32(), r.ID()
 	t := c.topics[id]
-	if r.err != nil {
-		return r.err
+	if r.Err() != nil {
+		return r.Err()
 	}
 	var p *catalogPartition
 	if t != nil {
@@ -200,18 +201,18 @@ func (c *catalog) changePartition(r *reader) error {
 	if p == nil {
 		return fmt.Errorf("a change of partition %d of topic %s, which is not there", index, storage.FormatID(id))
 	}
-	r.tags(func(tag uint64, field *reader) {
+	r.Tags(func(tag uint64, field *wire.Reader) {
 		switch tag {
 		case tagISR:
-			p.isr = field.int32s()
+			p.isr = field.Int32s()
 		case tagReplicas:
-			p.replicas = field.int32s()
+			p.replicas = field.Int32s()
 		case tagLeader:
-			if leader := field.int32(); leader != noChange {
+			if leader := field.Int32(); leader != noChange {
 				p.leader = leader
 				p.leaderEpoch++
 			}
 		}
 	})
-	return r.err
+	return r.Err()
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 	"github.com/barnabas-mq/barnabas/storage/segment"
@@ -22,10 +23,10 @@ const (
 
 // internalTopics are Kafka's own, which are never taken over as topics.
 var internalTopics = map[string]string{
-	metadataTopic:         "what it says of topics is taken over with them",
-	"__consumer_offsets":  "what groups have committed is taken over with the topics",
-	"__transaction_state": "transactional ids are new after an import, as their producers ask for one at their start",
-	"__share_group_state": "share groups are not taken over",
+	metadataTopic:                  "what it says of topics is taken over with them",
+	protocol.ConsumerOffsetsTopic:  "what groups have committed is taken over with the topics",
+	protocol.TransactionStateTopic: "transactional ids are new after an import, as their producers ask for one at their start",
+	protocol.ShareGroupStateTopic:  "share groups are not taken over",
 }
 
 func isInternal(topic string) bool { return internalTopics[topic] != "" }
