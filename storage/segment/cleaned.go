@@ -74,9 +74,16 @@ func PlaceFiles(env *Env, dir string, baseOffset int64) error {
 // Retire moves the segment's files to the given extra suffix, as Rename does, but
 // those who read it go on until Close.
 func (s *Segment) Retire(extra string) (names []string, err error) {
-	for i, ref := range []*FileRef{s.ref, s.offsets.ref, s.times.ref, s.txns.ref} {
-		old := path(s.dir, s.base, suffixes[i])
-		err := ref.rename(old + extra)
+	refs := []*FileRef{s.ref, s.offsets.ref, s.times.ref, s.txns.ref}
+	return s.renameFiles(extra, func(i int, _, name string) error { return refs[i].rename(name) })
+}
+
+// renameFiles moves those files of the segment that are there, in the order of
+// suffixes, and returns their new names.
+func (s *Segment) renameFiles(extra string, rename func(i int, old, name string) error) (names []string, err error) {
+	for i, suffix := range suffixes {
+		old := path(s.dir, s.base, suffix)
+		err := rename(i, old, old+extra)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

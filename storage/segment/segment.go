@@ -205,16 +205,5 @@ func (s *Segment) Close() {
 // returns the new names.
 func (s *Segment) Rename(extra string) (names []string, err error) {
 	s.Close()
-	for _, suffix := range []string{LogSuffix, IndexSuffix, TimeIndexSuffix, TxnIndexSuffix} {
-		old := path(s.dir, s.base, suffix)
-		err := s.env.FS.Rename(old, old+extra)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return names, fmt.Errorf("rename a segment: %w", err)
-		}
-		names = append(names, old+extra)
-	}
-	return names, nil
+	return s.renameFiles(extra, func(_ int, old, name string) error { return s.env.FS.Rename(old, name) })
 }
