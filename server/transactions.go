@@ -76,12 +76,7 @@ func (m markers) WriteMarker(tp storage.TopicPartition, marker replica.Marker, d
 		m.n.groups.CompleteTransaction(tp.Partition, marker, done)
 		return
 	}
-	a, err := p.AppendMarker(marker, replica.AppendOptions{Acks: replica.AcksAll, LeaderEpoch: -1})
-	if err != nil {
-		done(err)
-		return
-	}
-	p.WhenAcked(a, done)
+	p.WriteMarker(marker, done)
 }
 
 // partition finds a partition. That there is none is for the metadata to say, and

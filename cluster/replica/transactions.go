@@ -17,7 +17,7 @@ type Marker struct {
 }
 
 // AppendMarker writes the control batch of a marker as the leader. What it answers
-// is as for Append: the caller waits with Acked, WatchAck or WhenAcked. A marker
+// is as for Append: the caller waits with Acked or WatchAck. A marker
 // for a transaction that has no records here is written as well, as in Kafka. The
 // codes are INVALID_PRODUCER_EPOCH for a marker that comes too late,
 // TRANSACTION_COORDINATOR_FENCED for one of a coordinator that was replaced, and
@@ -33,8 +33,16 @@ func (p *Partition) AppendMarker(m Marker, o AppendOptions) (Appended, error) {
 	return p.Append(v, o)
 }
 
-// WhenAcked calls done with the end of an append, at once or from the pool.
-func (p *Partition) WhenAcked(a Appended, done func(error)) { p.whenAcked(a, done) }
+// WriteMarker appends a marker in whatever epoch this broker leads, and calls done
+// once every in-sync replica has it, or with why not, at once or from the pool.
+func (p *Partition) WriteMarker(m Marker, done func(error)) {
+	a, err := p.AppendMarker(m, AppendOptions{Acks: AcksAll, LeaderEpoch: -1})
+	if err != nil {
+		done(err)
+		return
+	}
+	p.whenAcked(a, done)
+}
 
 // StartVerification begins the verification that a transactional batch needs
 // before its append (KIP-890): the caller asks the transaction's coordinator, and

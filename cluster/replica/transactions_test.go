@@ -77,7 +77,7 @@ func TestAppendMarker(t *testing.T) {
 			t.Fatal(a, err)
 		}
 		acked := make(chan error, 1)
-		p.WhenAcked(a, func(err error) { acked <- err })
+		p.whenAcked(a, func(err error) { acked <- err })
 		if err := <-acked; err != nil {
 			t.Fatal(err)
 		}

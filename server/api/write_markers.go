@@ -82,17 +82,11 @@ func (h *Handlers) writeMarker(tp storage.TopicPartition, m replica.Marker, done
 	switch {
 	case !ok:
 		done(errNoPartitionToMark)
-		return
 	case tp.Topic == group.Topic:
 		h.Groups.CompleteTransaction(tp.Partition, m, done)
-		return
+	default:
+		p.WriteMarker(m, done)
 	}
-	a, err := p.AppendMarker(m, replica.AppendOptions{Acks: replica.AcksAll, LeaderEpoch: -1})
-	if err != nil {
-		done(err)
-		return
-	}
-	p.WhenAcked(a, done)
 }
 
 // markerCode is the code of a marker's outcome. Another broker's coordinator knows
