@@ -1,11 +1,9 @@
 package txn
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -73,50 +71,21 @@ func (c *Coordinator) List(r *kmsg.ListTransactionsRequest, done func(*kmsg.List
 func (c *Coordinator) gather(req ListTxns, resp *kmsg.ListTransactionsResponse, done func(*kmsg.ListTransactionsResponse)) {
 	// The many partitions that were never used need not be opened to say so.
 	partitions := slices.DeleteFunc(c.rt.Partitions(), func(p int32) bool { return !c.o.Written(p) })
-	l := &listing{resp: resp, left: len(partitions) + 1, done: done}
-	for _, p := range partitions {
-		event := func(call uint64) Event { return Event{Call: call, Level: c.o.Level(), Request: req} }
-		c.rt.Submit(p, event, func(a Answer, err error) {
-			ids, _ := a.Response.([]Listed)
-			l.add(ids, err)
-		})
-	}
-	l.add(nil, nil)
-}
-
-// listing gathers the partitions' answers.
-type listing struct {
-	done func(*kmsg.ListTransactionsResponse)
-
-	mu   sync.Mutex
-	left int
-	resp *kmsg.ListTransactionsResponse
-}
-
-func (l *listing) add(ids []Listed, err error) {
-	l.mu.Lock()
-	switch {
-	case err == nil:
+	event := func(call uint64) Event { return Event{Call: call, Level: c.o.Level(), Request: req} }
+	c.rt.Gather(partitions, event, func(a Answer) {
+		ids, _ := a.Response.([]Listed)
 		for _, id := range ids {
 			s := kmsg.NewListTransactionsResponseTransactionState()
 			s.TransactionalID, s.ProducerID, s.TransactionState = id.TransactionalID, id.ProducerID, id.State.String()
-			l.resp.TransactionStates = append(l.resp.TransactionStates, s)
+			resp.TransactionStates = append(resp.TransactionStates, s)
 		}
-	case !errors.Is(err, kerr.NotCoordinator):
-		// A partition that went to another broker is listed there.
-		l.resp.ErrorCode = codeOf(err).Code
-	}
-	l.left--
-	last := l.left == 0
-	l.mu.Unlock()
-	if !last {
-		return
-	}
-	if l.resp.ErrorCode != 0 {
-		l.resp.TransactionStates = nil
-	}
-	slices.SortFunc(l.resp.TransactionStates, func(a, b kmsg.ListTransactionsResponseTransactionState) int {
-		return strings.Compare(a.TransactionalID, b.TransactionalID)
+	}, func(err error) {
+		if err != nil {
+			resp.ErrorCode, resp.TransactionStates = codeOf(err).Code, nil
+		}
+		slices.SortFunc(resp.TransactionStates, func(a, b kmsg.ListTransactionsResponseTransactionState) int {
+			return strings.Compare(a.TransactionalID, b.TransactionalID)
+		})
+		done(resp)
 	})
-	l.done(l.resp)
 }
