@@ -43,6 +43,7 @@ type load struct {
 	written int
 	aborted int
 	left    int
+	kills   chan struct{} // one for each kill that is due
 }
 
 func (l *load) names() []string {
@@ -66,12 +67,11 @@ func (l *load) run(ctx context.Context) error {
 		return err
 	}
 	done := make(chan error, l.o.topics)
+	l.kills = make(chan struct{}, l.o.kills)
 	for t := range l.o.topics {
 		l.records = append(l.records, map[int32][]record{})
 		go func() { done <- l.writeTopic(ctx, t) }()
 	}
-	kill := time.NewTicker(1500 * time.Millisecond)
-	defer kill.Stop()
 	kills := 0
 	var errs []error
 	for left := l.o.topics; left > 0; {
@@ -79,17 +79,23 @@ func (l *load) run(ctx context.Context) error {
 		case err := <-done:
 			errs = append(errs, err)
 			left--
-		case <-kill.C:
-			if kills < l.o.kills {
-				kills++
-				errs = append(errs, l.restart(ctx, true))
-			}
+		case <-l.kills:
+			kills++
+			errs = append(errs, l.restart(ctx, true))
 		}
 	}
 	if kills < l.o.kills {
-		errs = append(errs, fmt.Errorf("the load was over after %d of %d kills: write more", kills, l.o.kills))
+		errs = append(errs, fmt.Errorf("the load was over after %d of %d kills", kills, l.o.kills))
 	}
 	return errors.Join(errs...)
+}
+
+// wrote counts a record. The kills are spread evenly over the load, however fast it is.
+func (l *load) wrote() {
+	l.written++
+	if due := l.o.messages / (l.o.kills + 1); l.written%due == 0 && l.written/due <= l.o.kills {
+		l.kills <- struct{}{}
+	}
 }
 
 // restart stops the broker, or kills it, and starts it again.
@@ -214,7 +220,7 @@ func (l *load) produce(ctx context.Context, cl *kgo.Client, rnd *rand.Rand, topi
 			rec.offset = r.Offset
 			l.records[topic][key] = append(l.records[topic][key], rec)
 			written = append(written, place{key, len(l.records[topic][key]) - 1})
-			l.written++
+			l.wrote()
 		})
 	}
 	wait.Wait()
@@ -239,7 +245,7 @@ func (l *load) roll(ctx context.Context, cl *kgo.Client, topic int, number *int3
 			rec.offset = r.Offset
 			l.mu.Lock()
 			l.records[topic][key] = append(l.records[topic][key], rec)
-			l.written++
+			l.wrote()
 			l.mu.Unlock()
 		}
 	}
