@@ -31,21 +31,22 @@ func DecodeInto(req kmsg.Request, h Header, body []byte) error {
 	return nil
 }
 
-// DecodedBytes is an upper estimate of the memory that decoding the body takes,
-// for the memory budget. The bytes of records and other []byte fields are not
-// counted: they stay in the frame. Of a malformed body it counts what is decoded
-// before the fault is found.
-func DecodedBytes(h Header, body []byte) int {
+// DecodedSize is an upper estimate of the memory in bytes that decoding the body
+// takes, for the memory budget, and the number of elements of all its arrays, to
+// which the work on the request and the answer are in proportion. The bytes of
+// records and other []byte fields are not counted: they stay in the frame. Of a
+// malformed body it counts what is decoded before the fault is found.
+func DecodedSize(h Header, body []byte) (sizeBytes, elements int) {
 	if !known(h.Key, h.Version) {
-		return 0
+		return 0, 0
 	}
 	l := layoutOf(h.Key, h.Version)
 	if l == nil {
-		return len(body) * fallbackFactor
+		return len(body) * fallbackFactor, len(body)
 	}
 	s := sizer{reader: reader{b: body, flexible: l.flexible}, total: l.root.sizeBytes}
 	s.structure(l.root)
-	return s.total
+	return s.total, s.elements
 }
 
 // AppendResponse appends a whole response frame, its 4-byte size included.

@@ -190,7 +190,7 @@ func decodeCost(t *testing.T, h Header, body []byte, bound int) int {
 	return least
 }
 
-func TestDecodedBytesIsAnUpperBound(t *testing.T) {
+func TestDecodedSizeIsAnUpperBound(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector changes what is allocated")
 	}
@@ -204,7 +204,7 @@ func TestDecodedBytesIsAnUpperBound(t *testing.T) {
 				continue
 			}
 			h := Header{Key: req.Key(), Version: req.GetVersion()}
-			estimate := DecodedBytes(h, body)
+			estimate, _ := DecodedSize(h, body)
 			used := decodeCost(t, h, body, estimate)
 			if used > estimate {
 				t.Errorf("%s v%d %+v: %d bytes became %d, estimate %d", Name(h.Key), h.Version, shape, len(body), used, estimate)
@@ -246,7 +246,7 @@ func TestRecordsAreNotCharged(t *testing.T) {
 		p.Records = make([]byte, 100_000)
 		topic.Partitions = append(topic.Partitions, p)
 		req.Topics = append(req.Topics, topic)
-		if n := DecodedBytes(Header{Version: v}, req.AppendTo(nil)); n > 1000 {
+		if n, _ := DecodedSize(Header{Version: v}, req.AppendTo(nil)); n > 1000 {
 			t.Errorf("v%d: %d bytes", v, n)
 		}
 	}
@@ -258,12 +258,13 @@ func TestEstimatesOfHonestRequests(t *testing.T) {
 	topic := kmsg.NewFetchRequestTopic()
 	topic.Partitions = append(topic.Partitions, kmsg.NewFetchRequestTopicPartition())
 	fetch.Topics = append(fetch.Topics, topic)
-	if n := DecodedBytes(Header{Key: 1, Version: 17}, fetch.AppendTo(nil)); n > 1024 {
-		t.Errorf("a fetch of one partition is charged %d bytes", n)
+	sizeBytes, elements := DecodedSize(Header{Key: 1, Version: 17}, fetch.AppendTo(nil))
+	if sizeBytes > 1024 || elements != 2 {
+		t.Errorf("a fetch of one partition is charged %d bytes and has %d elements", sizeBytes, elements)
 	}
 }
 
-func BenchmarkDecodedBytes(b *testing.B) {
+func BenchmarkDecodedSize(b *testing.B) {
 	fetch := kmsg.NewPtrFetchRequest()
 	fetch.SetVersion(17)
 	topic := kmsg.NewFetchRequestTopic()
@@ -272,7 +273,7 @@ func BenchmarkDecodedBytes(b *testing.B) {
 	body := fetch.AppendTo(nil)
 	b.ReportAllocs()
 	for range b.N {
-		DecodedBytes(Header{Key: 1, Version: 17}, body)
+		DecodedSize(Header{Key: 1, Version: 17}, body)
 	}
 }
 
@@ -308,7 +309,7 @@ func TestRecordedFrames(t *testing.T) {
 		} else if again := req.AppendTo(nil); !bytes.Equal(again, body) {
 			t.Errorf("%s: %x became %x", name, body, again)
 		}
-		if n := DecodedBytes(h, body); n > 8192 {
+		if n, _ := DecodedSize(h, body); n > 8192 {
 			t.Errorf("%s: %d bytes are charged %d", name, len(body), n)
 		}
 		for cut := range frame {
@@ -335,7 +336,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if DecodedBytes(h, body) < 0 {
+		if sizeBytes, elements := DecodedSize(h, body); sizeBytes < 0 || elements < 0 {
 			t.Fatal("a negative estimate")
 		}
 		req, err := DecodeRequest(h, body)

@@ -3,7 +3,7 @@ package protocol
 import "encoding/binary"
 
 // What decoding costs beside the bytes themselves; measured by
-// TestDecodedBytesIsAnUpperBound.
+// TestDecodedSizeIsAnUpperBound.
 const (
 	// stringBytes is what a string's own allocation and header are rounded up by.
 	stringBytes = 32
@@ -20,6 +20,8 @@ const (
 type sizer struct {
 	reader
 	total int
+	// elements counts those of every array, the ones inside of others too.
+	elements int
 }
 
 // structure walks over the fields of a struct that lies in memory already.
@@ -63,6 +65,7 @@ func (s *sizer) field(f *fieldLayout) {
 			return
 		}
 		if n > 0 {
+			s.elements += n
 			s.total += n*f.elemBytes + n*f.elemBytes/4 + stringBytes
 		}
 		for ; n > 0 && !s.bad; n-- {

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"fmt"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -22,6 +25,8 @@ type Call struct {
 	start time.Time
 	// requestBytes is the frame's size without its length field.
 	requestBytes int
+	// keptBytes is what keep has counted.
+	keptBytes atomic.Int64
 }
 
 // Conn is the connection that the request came on.
@@ -29,6 +34,46 @@ func (c *Call) Conn() *network.Conn { return c.Net.Conn }
 
 // ClientHost is the peer's address as Kafka shows it in groups, "/127.0.0.1".
 func (c *Call) ClientHost() string { return "/" + c.Net.Conn.RemoteHost() }
+
+// keep counts a part of the answer whose size the request does not tell, such as a
+// group's members, and charges it to the memory budget. It is false once the answer
+// has become too large to be given: the handler drops the part and hangs up.
+func (c *Call) keep(part any) bool {
+	n := heldBytes(reflect.ValueOf(part))
+	c.Net.Charge(n)
+	return c.keptBytes.Add(int64(n)) <= handledMax
+}
+
+// hangupTooLarge refuses a request because keep has been false.
+func (c *Call) hangupTooLarge() {
+	c.Hangup(fmt.Sprintf("%s version %d: the answer would take more than %d bytes", c.row.Name, c.Header.Version, handledMax))
+}
+
+// heldBytes is about what a part of an answer takes in memory or, where parts share
+// texts, in the frame.
+func heldBytes(v reflect.Value) int {
+	n := int(v.Type().Size())
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			n += heldBytes(v.Elem())
+		}
+	case reflect.String:
+		n += v.Len()
+	case reflect.Slice:
+		if v.Type().Elem().Size() <= 8 { // numbers
+			return n + v.Len()*int(v.Type().Elem().Size())
+		}
+		for i := range v.Len() {
+			n += heldBytes(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += heldBytes(v.Field(i)) - int(v.Field(i).Type().Size())
+		}
+	}
+	return n
+}
 
 // Reply encodes the response that the handler filled and sends it in its turn.
 func (c *Call) Reply() {

@@ -20,11 +20,15 @@ type Configs interface {
 // describeConfigs serves DescribeConfigs v0-4: topics, brokers, their loggers,
 // client metrics subscriptions (KIP-714) and groups (KIP-848).
 func (h *Handlers) describeConfigs(c *Call, req *kmsg.DescribeConfigsRequest, resp *kmsg.DescribeConfigsResponse) {
-	h.fillConfigs(req, resp)
+	if !h.fillConfigs(req, resp, c.keep) {
+		c.hangupTooLarge()
+		return
+	}
 	c.Reply()
 }
 
-func (h *Handlers) fillConfigs(req *kmsg.DescribeConfigsRequest, resp *kmsg.DescribeConfigsResponse) {
+// fillConfigs is false when keep has not taken a part of the answer.
+func (h *Handlers) fillConfigs(req *kmsg.DescribeConfigsRequest, resp *kmsg.DescribeConfigsResponse, keep func(any) bool) bool {
 	img, snap := h.Image(), h.Configs.Snapshot()
 	strange := slices.ContainsFunc(req.Resources, func(r kmsg.DescribeConfigsRequestResource) bool {
 		return !slices.Contains(configResourceTypes, int8(r.ResourceType))
@@ -52,8 +56,12 @@ func (h *Handlers) fillConfigs(req *kmsg.DescribeConfigsRequest, resp *kmsg.Desc
 				answer.Configs = append(answer.Configs, configEntry(e, req))
 			}
 		}
+		if !keep(answer) {
+			return false
+		}
 		resp.Resources = append(resp.Resources, answer)
 	}
+	return true
 }
 
 // configResourceTypes are the resources that can be configured.

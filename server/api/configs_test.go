@@ -37,7 +37,7 @@ func configHandlers(t *testing.T) *Handlers {
 
 func describe(h *Handlers, req *kmsg.DescribeConfigsRequest) *kmsg.DescribeConfigsResponse {
 	resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
-	h.fillConfigs(req, resp)
+	h.fillConfigs(req, resp, func(any) bool { return true })
 	return resp
 }
 

@@ -47,7 +47,7 @@ func (h *Handlers) consumerGroupDescribe(c *Call, req *kmsg.ConsumerGroupDescrib
 			done(&g)
 		}
 	}
-	gather(len(req.Groups), func(i int, done func(*kmsg.ConsumerGroupDescribeResponseGroup)) {
+	gatherKept(c, len(req.Groups), func(i int, done func(*kmsg.ConsumerGroupDescribeResponseGroup)) {
 		describe(req.Groups[i], done)
 	}, func(groups []*kmsg.ConsumerGroupDescribeResponseGroup) {
 		h.guard(c, func() {

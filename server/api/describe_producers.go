@@ -29,6 +29,10 @@ func (h *Handlers) describeProducers(c *Call, req *kmsg.DescribeProducersRequest
 					LastTimestamp: s.LastTimestampMs, CoordinatorEpoch: s.CoordinatorEpoch, CurrentTxnStartOffset: s.CurrentTxnFirstOffset,
 				})
 			}
+			if !c.keep(row) {
+				c.hangupTooLarge()
+				return
+			}
 			out.Partitions = append(out.Partitions, row)
 		}
 		resp.Topics = append(resp.Topics, out)

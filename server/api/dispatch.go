@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -18,21 +19,24 @@ import (
 type Dispatcher struct {
 	h    *Handlers
 	rows [kmsg.MaxKey + 1]*API
-	// large admits one request at a time of those that decode to more than
-	// largeDecoded, so that many connections that each send the worst frame do
-	// not add up. It is held until Serve returns, which waits for nobody else's
-	// request.
+	// large admits one request at a time of those that take more than
+	// largeBytes, so that many connections that each send the worst frame do not
+	// add up. It is held until the request has ended, by those that wait for
+	// other clients' requests only until Serve returns.
 	large chan struct{}
 }
 
-// What a request may become when it is decoded. Honest requests become up to
-// about 30 times their size (lists of one-letter topics); what becomes more is
-// made of tagged fields that no client sends.
+// What a request may take in memory. Honest requests decode to up to about 30
+// times their size (lists of one-letter topics); what becomes more is made of
+// tagged fields that no client sends. handledMax is of the decoded form, the work
+// and the answer together: enough for 100,000 groups or 200,000 partitions in one
+// request.
 const (
 	decodedMax      = 128 << 20
+	handledMax      = 256 << 20
 	decodedFactor   = 40
 	decodedSlack    = 64 << 10
-	largeDecoded    = 1 << 20
+	largeBytes      = 1 << 20
 	largeConcurrent = 1
 )
 
@@ -125,17 +129,12 @@ func (d *Dispatcher) Serve(r *network.Request) {
 		d.h.unknownApiVersions(c)
 		return
 	}
-	need := protocol.DecodedBytes(h, body)
-	if need > decodedMax || need > decodedSlack+decodedFactor*len(body) {
-		r.Hangup(fmt.Sprintf("%s version %d: %d bytes would become %d when decoded", c.row.Name, version, len(body), need))
+	leave, ok := d.admit(c, body)
+	if !ok {
 		return
 	}
-	if r.State == nil { // else it is served again, and was charged before
-		r.Charge(need)
-	}
-	if need > largeDecoded && !r.OnLoop() {
-		d.large <- struct{}{}
-		defer func() { <-d.large }()
+	if c.row.Waits {
+		defer leave()
 	}
 	req := c.row.newRequest()
 	if err := protocol.DecodeInto(req, h, body); err != nil {
@@ -143,4 +142,30 @@ func (d *Dispatcher) Serve(r *network.Request) {
 		return
 	}
 	c.row.serve(d.h, c, req)
+}
+
+// admit charges what a request will take to the memory budget, before anything of
+// it is laid out, and lets large ones through one by one; leave lets the next one
+// in before the request has ended. Not ok means that the request has been refused
+// or will be served again.
+func (d *Dispatcher) admit(c *Call, body []byte) (leave func(), ok bool) {
+	decoded, elements := protocol.DecodedSize(c.Header, body)
+	need := decoded + elements*c.row.ElementBytes
+	if need > handledMax || decoded > decodedMax || decoded > decodedSlack+decodedFactor*len(body) {
+		c.Net.Hangup(fmt.Sprintf("%s version %d: %d bytes would become %d when decoded and answered", c.row.Name, c.Header.Version, len(body), need))
+		return nil, false
+	}
+	if need > largeBytes && c.Net.Requeue() {
+		return nil, false
+	}
+	if c.Net.State == nil { // else it is served again, and was charged before
+		c.Net.Charge(need)
+	}
+	if need <= largeBytes {
+		return func() {}, true
+	}
+	d.large <- struct{}{}
+	leave = sync.OnceFunc(func() { <-d.large })
+	c.Net.OnEnd(leave)
+	return leave, true
 }

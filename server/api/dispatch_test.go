@@ -163,3 +163,60 @@ func TestTagBombs(t *testing.T) {
 		t.Errorf("%d topics", len(resp.Topics))
 	}
 }
+
+// heldGroups answers no DescribeGroup until it is let.
+type heldGroups struct {
+	Groups
+	asked chan string
+	let   chan struct{}
+}
+
+func (g *heldGroups) DescribeGroup(id string, _ int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
+	g.asked <- id
+	go func() {
+		<-g.let
+		answer := kmsg.NewDescribeGroupsResponseGroup()
+		answer.Group = id
+		done(&answer)
+	}()
+}
+
+// TestLargeRequestsAreServedOneByOne has two connections ask for lists that take
+// more than largeBytes: the second list is not begun before the first is answered.
+func TestLargeRequestsAreServedOneByOne(t *testing.T) {
+	const many = 1000
+	groups := &heldGroups{asked: make(chan string, 2*many), let: make(chan struct{})}
+	d := newDataBroker(t)
+	d.h.Groups = groups
+	dial := d.onLoops()
+	list := func(id string) *kmsg.DescribeGroupsRequest {
+		r := kmsg.NewPtrDescribeGroupsRequest()
+		for range many {
+			r.Groups = append(r.Groups, id)
+		}
+		return r
+	}
+	answers := map[string]chan *kmsg.DescribeGroupsResponse{}
+	for _, id := range []string{"a", "b"} {
+		answers[id] = later[*kmsg.DescribeGroupsResponse](dial(), 0, list(id))
+	}
+	first := <-groups.asked
+	for range many - 1 {
+		if id := <-groups.asked; id != first {
+			t.Fatalf("%s was asked for before %s was answered", id, first)
+		}
+	}
+	other := dial()
+	for range 200 { // small requests go on meanwhile
+		askAs[*kmsg.ApiVersionsResponse](other, 0, unknownSoftware())
+	}
+	if n := len(groups.asked); n > 0 {
+		t.Errorf("the second list was begun before %s was answered", first)
+	}
+	close(groups.let)
+	for id, answer := range answers {
+		if n := len(soon(t, answer).Groups); n != many {
+			t.Errorf("%s: %d groups", id, n)
+		}
+	}
+}

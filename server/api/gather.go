@@ -21,3 +21,25 @@ func gather[T any](n int, start func(i int, done func(T)), all func([]T)) {
 	}
 	one()
 }
+
+// gatherKept is gather for answers whose size the requests do not tell: when all of
+// them together would be too large, the client is hung up on instead.
+func gatherKept[T any](c *Call, n int, start func(i int, done func(T)), all func([]T)) {
+	var over atomic.Bool
+	gather(n, func(i int, done func(T)) {
+		start(i, func(answer T) {
+			if !c.keep(answer) {
+				over.Store(true)
+				var none T
+				answer = none
+			}
+			done(answer)
+		})
+	}, func(answers []T) {
+		if over.Load() {
+			c.hangupTooLarge()
+			return
+		}
+		all(answers)
+	})
+}

@@ -91,7 +91,7 @@ func (h *Handlers) listGroups(c *Call, req *kmsg.ListGroupsRequest, resp *kmsg.L
 }
 
 func (h *Handlers) describeGroups(c *Call, req *kmsg.DescribeGroupsRequest, resp *kmsg.DescribeGroupsResponse) {
-	gather(len(req.Groups), func(i int, done func(*kmsg.DescribeGroupsResponseGroup)) {
+	gatherKept(c, len(req.Groups), func(i int, done func(*kmsg.DescribeGroupsResponseGroup)) {
 		h.Groups.DescribeGroup(req.Groups[i], req.Version, done)
 	}, func(groups []*kmsg.DescribeGroupsResponseGroup) {
 		h.guard(c, func() {

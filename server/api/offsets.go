@@ -89,7 +89,7 @@ func (h *Handlers) offsetFetch(c *Call, req *kmsg.OffsetFetchRequest, resp *kmsg
 	if req.Version < fetchGroups {
 		groups = []kmsg.OffsetFetchRequestGroup{oneGroup(req)}
 	}
-	gather(len(groups), func(i int, done func(*kmsg.OffsetFetchResponseGroup)) {
+	gatherKept(c, len(groups), func(i int, done func(*kmsg.OffsetFetchResponseGroup)) {
 		h.fetchGroup(img, &groups[i], req, done)
 	}, func(answers []*kmsg.OffsetFetchResponseGroup) {
 		h.guard(c, func() {

@@ -23,6 +23,11 @@ type API struct {
 	// frame is kept for as long as the request lives. It is false for Produce,
 	// whose handler is done with the records when it returns.
 	Aliases bool
+	// ElementBytes is what the work on each element of the request's arrays, and
+	// the answer to it, take in memory beside the decoded element.
+	ElementBytes int
+	// Waits says that the answer may have to wait for other clients' requests.
+	Waits bool
 
 	serve      func(*Handlers, *Call, kmsg.Request)
 	newRequest func() kmsg.Request
@@ -33,26 +38,30 @@ type API struct {
 // real clients send, at a few MiB.
 const requestBytesMax = 8 << 20
 
+// elementBytes is an upper estimate for most APIs, of which the test of hostile
+// lists in the folder above is the judge.
+const elementBytes = 512
+
 // Table lists every API that is served, by key. A handler must not read it (that
 // is an initialization cycle): Handlers has a copy.
 var Table = []API{
-	rowOf(0, true, (*Handlers).produce).large().hot().withoutFrame(),
-	rowOf(0, true, (*Handlers).fetch).hot(),
+	rowOf(0, true, (*Handlers).produce).large().hot().withoutFrame().waits().perElement(640),
+	rowOf(0, true, (*Handlers).fetch).hot().waits(),
 	rowOf(0, false, (*Handlers).listOffsets),
 	rowOf(0, true, (*Handlers).metadata),
 	rowOf(0, true, (*Handlers).offsetCommit),
-	rowOf(0, true, (*Handlers).offsetFetch),
-	rowOf(0, true, (*Handlers).findCoordinator),
-	rowOf(0, true, (*Handlers).joinGroup),
+	rowOf(0, true, (*Handlers).offsetFetch).perElement(1 << 10),
+	rowOf(0, true, (*Handlers).findCoordinator).perElement(1 << 10),
+	rowOf(0, true, (*Handlers).joinGroup).waits(),
 	rowOf(0, true, (*Handlers).heartbeat),
 	rowOf(0, true, (*Handlers).leaveGroup),
-	rowOf(0, true, (*Handlers).syncGroup),
-	rowOf(0, true, (*Handlers).describeGroups),
+	rowOf(0, true, (*Handlers).syncGroup).waits(),
+	rowOf(0, true, (*Handlers).describeGroups).perElement(2 << 10),
 	rowOf(0, true, (*Handlers).listGroups),
 	rowOf(0, true, (*Handlers).saslHandshake),
 	rowOf(0, true, (*Handlers).apiVersions),
 	rowOf(0, true, (*Handlers).createTopics),
-	rowOf(0, true, (*Handlers).deleteTopics),
+	rowOf(0, true, (*Handlers).deleteTopics).perElement(1 << 10),
 	rowOf(0, false, (*Handlers).deleteRecords),
 	rowOf(0, true, (*Handlers).initProducerID),
 	rowOf(0, false, (*Handlers).offsetForLeaderEpoch),
@@ -64,8 +73,8 @@ var Table = []API{
 	rowOf(0, true, (*Handlers).describeACLs),
 	rowOf(0, true, (*Handlers).createACLs),
 	rowOf(0, true, (*Handlers).deleteACLs),
-	rowOf(0, false, (*Handlers).describeConfigs),
-	rowOf(0, false, (*Handlers).alterConfigs),
+	rowOf(0, false, (*Handlers).describeConfigs).perElement(2 << 10),
+	rowOf(0, false, (*Handlers).alterConfigs).perElement(1 << 10),
 	rowOf(0, true, (*Handlers).alterReplicaLogDirs),
 	rowOf(0, false, (*Handlers).describeLogDirs),
 	rowOf(0, true, (*Handlers).saslAuthenticate),
@@ -74,25 +83,25 @@ var Table = []API{
 	rowOf(0, true, (*Handlers).renewDelegationToken),
 	rowOf(0, true, (*Handlers).expireDelegationToken),
 	rowOf(0, true, (*Handlers).describeDelegationToken),
-	rowOf(0, true, (*Handlers).deleteGroups),
+	rowOf(0, true, (*Handlers).deleteGroups).perElement(1 << 10),
 	rowOf(0, true, (*Handlers).electLeaders),
-	rowOf(0, false, (*Handlers).incrementalAlterConfigs),
-	rowOf(0, true, (*Handlers).alterAssignments),
+	rowOf(0, false, (*Handlers).incrementalAlterConfigs).perElement(1 << 10),
+	rowOf(0, true, (*Handlers).alterAssignments).perElement(1 << 10),
 	rowOf(0, true, (*Handlers).listReassignments),
 	rowOf(0, true, (*Handlers).offsetDelete),
 	rowOf(0, true, (*Handlers).describeClientQuotas),
-	rowOf(0, false, (*Handlers).alterClientQuotas),
-	rowOf(0, true, (*Handlers).describeUserScram),
-	rowOf(0, true, (*Handlers).alterUserScram),
-	rowOf(0, true, (*Handlers).describeQuorum),
+	rowOf(0, false, (*Handlers).alterClientQuotas).perElement(1 << 10),
+	rowOf(0, true, (*Handlers).describeUserScram).perElement(1 << 10),
+	rowOf(0, true, (*Handlers).alterUserScram).perElement(1 << 10),
+	rowOf(0, true, (*Handlers).describeQuorum).perElement(1 << 10),
 	rowOf(0, true, (*Handlers).updateFeatures),
 	rowOf(0, true, (*Handlers).describeCluster),
-	rowOf(0, false, (*Handlers).describeProducers),
+	rowOf(0, false, (*Handlers).describeProducers).perElement(1 << 10),
 	rowOf(0, true, (*Handlers).unregisterBroker),
-	rowOf(0, false, (*Handlers).describeTransactions),
+	rowOf(0, false, (*Handlers).describeTransactions).perElement(1 << 10),
 	rowOf(0, false, (*Handlers).listTransactions),
 	rowOf(0, true, (*Handlers).consumerGroupHeartbeat),
-	rowOf(0, true, (*Handlers).consumerGroupDescribe),
+	rowOf(0, true, (*Handlers).consumerGroupDescribe).perElement(2 << 10),
 	rowOf(0, true, (*Handlers).getTelemetrySubscriptions),
 	rowOf(0, false, (*Handlers).pushTelemetry).withoutFrame(),
 	rowOf(0, false, (*Handlers).listConfigResources),
@@ -119,7 +128,8 @@ func rowOf[Req any, PReq interface {
 	return API{
 		Key: probe.Key(), Min: min, Max: probe.MaxVersion(),
 		Name: kmsg.NameForKey(probe.Key()), Inline: inline, newRequest: newReq,
-		Aliases: hasBytes(reflect.TypeFor[Req]()),
+		ElementBytes: elementBytes,
+		Aliases:      hasBytes(reflect.TypeFor[Req]()),
 		serve: func(h *Handlers, c *Call, req kmsg.Request) {
 			c.resp = req.ResponseKind()
 			handle(h, c, (*Req)(req.(PReq)), any(c.resp).(*Resp))
@@ -130,6 +140,19 @@ func rowOf[Req any, PReq interface {
 // large admits requests as large as the listener does.
 func (a API) large() API {
 	a.Large = true
+	return a
+}
+
+// perElement is for an API whose work on each element, or answer to it, is larger
+// than that of most.
+func (a API) perElement(sizeBytes int) API {
+	a.ElementBytes = sizeBytes
+	return a
+}
+
+// waits marks an API whose answer may have to wait for other clients' requests.
+func (a API) waits() API {
+	a.Waits = true
 	return a
 }
 

@@ -62,7 +62,7 @@ func (h *Handlers) endTxn(c *Call, req *kmsg.EndTxnRequest, resp *kmsg.EndTxnRes
 
 // describeTransactions serves DescribeTransactions v0 (KIP-664).
 func (h *Handlers) describeTransactions(c *Call, req *kmsg.DescribeTransactionsRequest, resp *kmsg.DescribeTransactionsResponse) {
-	gather(len(req.TransactionalIDs), func(i int, done func(kmsg.DescribeTransactionsResponseTransactionState)) {
+	gatherKept(c, len(req.TransactionalIDs), func(i int, done func(kmsg.DescribeTransactionsResponseTransactionState)) {
 		h.Transactions.Describe(req.TransactionalIDs[i], done)
 	}, func(states []kmsg.DescribeTransactionsResponseTransactionState) {
 		resp.TransactionStates = states

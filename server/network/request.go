@@ -49,6 +49,9 @@ type Request struct {
 	frameCharge int
 	extra       atomic.Int64
 
+	// onEnd is set by the handler inside Serve.
+	onEnd func()
+
 	resp  Response
 	items []outItem // resp, ready for the out-queue
 	end   int
@@ -99,6 +102,10 @@ func (r *Request) Charge(sizeBytes int) {
 	r.Conn.charge(sizeBytes)
 }
 
+// OnEnd has f called when the request ends, before its response is sent. It may
+// be called once, inside Serve.
+func (r *Request) OnEnd(f func()) { r.onEnd = f }
+
 // Complete ends the request with its response.
 func (r *Request) Complete(resp Response) {
 	if !r.beginEnd("Complete") {
@@ -140,6 +147,9 @@ func (r *Request) beginEnd(how string) bool {
 
 func (r *Request) finishEnd(how int) {
 	r.end = how
+	if r.onEnd != nil {
+		r.onEnd()
+	}
 	r.dropRef()
 	if r.state.CompareAndSwap(requestServing, requestEnded) {
 		return
