@@ -155,14 +155,20 @@ func (c *change) refreshEpoch() {
 
 // metadataHash changes when a topic that the group subscribes to comes, goes or
 // gets partitions; 0 is a group that has no topic. The order of the topics does
-// not matter.
+// not matter. A name that is no topic's costs a look into the image and no memory:
+// members may subscribe to any number of them.
 func (c *change) metadataHash() int64 {
 	var sum uint64
+	counted := map[assignor.TopicID]struct{}{}
 	for name := range c.g.topics() {
 		t, ok := c.world.Image.Topic(name)
 		if !ok {
 			continue
 		}
+		if _, again := counted[t.ID]; again {
+			continue
+		}
+		counted[t.ID] = struct{}{}
 		h := fnv.New64a()
 		_, _ = h.Write(t.ID[:])
 		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(t.Partitions))))

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -205,23 +206,27 @@ func (g *consumerGroup) usedRegexes() []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// topics is everything that the members subscribe to, topics that do not exist
-// too.
-func (g *consumerGroup) topics() map[string]struct{} {
-	topics := map[string]struct{}{}
-	for _, m := range g.members {
-		for _, t := range m.topics {
-			topics[t] = struct{}{}
+// topics yields everything that the members subscribe to, topics that do not exist
+// too, and what several subscribe to several times.
+func (g *consumerGroup) topics() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, m := range g.members {
+			for _, t := range m.topics {
+				if !yield(t) {
+					return
+				}
+			}
 		}
-	}
-	for _, regex := range g.usedRegexes() {
-		if r := g.regexes[regex]; r != nil {
-			for _, t := range r.topics {
-				topics[t] = struct{}{}
+		for _, regex := range g.usedRegexes() {
+			if r := g.regexes[regex]; r != nil {
+				for _, t := range r.topics {
+					if !yield(t) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return topics
 }
 
 // subscribedTo tells whether any member subscribes to a topic.

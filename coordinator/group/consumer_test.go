@@ -251,3 +251,33 @@ func classicText(b []byte) string {
 	}
 	return fmt.Sprintf("v%d [%s]", a.Version, strings.Join(words, " "))
 }
+
+// TestNamesOfNoTopicTakeNoMemory has many members subscribe to names that no topic
+// has: what the group knows of its topics is looked up without collecting the names.
+func TestNamesOfNoTopicTakeNoMemory(t *testing.T) {
+	h := newHarness(Config{})
+	h.topic("t", 3)
+	group := newConsumerGroup()
+	for i := range 10 {
+		m := newConsumerMember(strconv.Itoa(i))
+		for j := range 5000 {
+			m.topics = append(m.topics, fmt.Sprintf("none-%d-%d", i, j))
+		}
+		m.topics = append(m.topics, "t")
+		group.members[m.id] = m
+	}
+	c := &change{step: &step{Machine: h.m, world: h.world}, id: "g", g: group}
+	var hash int64
+	const few = 20
+	if n := testing.AllocsPerRun(3, func() { hash = c.metadataHash() }); n > few {
+		t.Errorf("%v allocations", n)
+	}
+	for id, m := range group.members {
+		if id != "3" {
+			m.topics = nil
+		}
+	}
+	if alone := c.metadataHash(); alone != hash || hash == 0 {
+		t.Errorf("the hash is %x with ten subscribers and %x with one", hash, alone)
+	}
+}
