@@ -15,8 +15,10 @@ type ClientMetrics interface {
 	Get(c clientmetrics.Client) (clientmetrics.ID, clientmetrics.Subscription, *kerr.Error)
 	// Push may wait: it is not for an event loop.
 	Push(c clientmetrics.Client, p clientmetrics.Push) *kerr.Error
-	// Disconnected tells that the connection of a client has closed.
+	// Disconnected tells that the connection of a client has closed, Replaced that
+	// its connection speaks for another client now.
 	Disconnected(id clientmetrics.ID)
+	Replaced(id clientmetrics.ID)
 }
 
 // pushCodecs are the codecs that clients may push with, the preferred one first.
@@ -35,7 +37,7 @@ func (h *Handlers) getTelemetrySubscriptions(c *Call, req *kmsg.GetTelemetrySubs
 	resp.PushIntervalMillis, resp.TelemetryMaxBytes = told.IntervalMs, h.TelemetryMaxBytes
 	resp.DeltaTemporality = true
 	resp.RequestedMetrics = told.Metrics
-	h.forgetWhenClosed(c, id)
+	h.speaksFor(c, id)
 }
 
 // pushTelemetry serves PushTelemetry v0.
@@ -47,16 +49,19 @@ func (h *Handlers) pushTelemetry(c *Call, req *kmsg.PushTelemetryRequest, resp *
 	if refused != nil {
 		resp.ErrorCode = refused.Code
 	}
-	h.forgetWhenClosed(c, req.ClientInstanceID)
+	h.speaksFor(c, req.ClientInstanceID)
 }
 
-// forgetWhenClosed ends the instance that a connection spoke for last when the
-// connection closes.
-func (h *Handlers) forgetWhenClosed(c *Call, id clientmetrics.ID) {
+// speaksFor notes the instance that a connection speaks for. A client has one, so
+// that a connection that comes with another gives up the one before: it could fill
+// the table of instances, and push those of others out, by itself.
+func (h *Handlers) speaksFor(c *Call, id clientmetrics.ID) {
 	s := sessionOf(c.Conn())
-	first := s.metricsID.Swap(&id) == nil
-	if first {
+	switch before := s.metricsID.Swap(&id); {
+	case before == nil:
 		c.Conn().OnClose(func() { h.ClientMetrics.Disconnected(*s.metricsID.Load()) })
+	case *before != id:
+		h.ClientMetrics.Replaced(*before)
 	}
 }
 

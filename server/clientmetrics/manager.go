@@ -258,6 +258,16 @@ func (m *Manager) Disconnected(id ID) {
 	}
 }
 
+// Replaced forgets an instance whose connection speaks for another one now, and its
+// values.
+func (m *Manager) Replaced(id ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.instances[id]; e != nil {
+		m.forgetLocked(e)
+	}
+}
+
 // instanceLocked finds or makes an instance, and brings what it is told up to date.
 func (m *Manager) instanceLocked(c Client, now time.Time) *instance {
 	m.sweepLocked(now)
