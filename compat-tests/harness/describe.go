@@ -15,9 +15,10 @@ func Describe(name, version string) {
 	fmt.Printf("%s%s\t%s\n", ClientMark, name, version)
 }
 
-// ModuleVersion is the version of a Go module that these tests are built with.
+// ModuleVersion is the version of a Go module that these tests are built with: that of another module where one takes
+// its place. Older versions are chosen by GOFLAGS, which this asks too.
 func ModuleVersion(module string) string {
-	cmd := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module)
+	cmd := exec.Command("go", "list", "-m", "-f", "{{if .Replace}}{{.Replace.Version}}{{else}}{{.Version}}{{end}}", module)
 	cmd.Dir = Root()
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,10 +1,11 @@
+//go:build !old
+
 package kafkago
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,11 +13,6 @@ import (
 
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
-
-func TestMain(m *testing.M) {
-	harness.Describe("segmentio/kafka-go", harness.ModuleVersion("github.com/segmentio/kafka-go"))
-	harness.Main(m, nil)
-}
 
 func client() *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(harness.Shared.Addr()), Timeout: 10 * time.Second}
@@ -72,84 +68,6 @@ func roundTrip(t *testing.T, codec kafka.Compression, acks kafka.RequiredAcks) {
 		if m.Offset != int64(i) || string(m.Key) != fmt.Sprint(i) || len(m.Value) != i || len(m.Headers) != 1 || string(m.Headers[0].Value) != fmt.Sprint(i) {
 			t.Fatalf("message %d is offset %d, key %q, %d bytes, headers %v", i, m.Offset, m.Key, len(m.Value), m.Headers)
 		}
-	}
-}
-
-func TestGroups(t *testing.T) {
-	for name, balancer := range map[string]kafka.GroupBalancer{"range": kafka.RangeGroupBalancer{}, "roundrobin": kafka.RoundRobinGroupBalancer{}} {
-		t.Run(name, func(t *testing.T) { group(t, balancer) })
-	}
-}
-
-// group reads half of a topic with two members that leave, and the rest with one that comes later.
-func group(t *testing.T, balancer kafka.GroupBalancer) {
-	const partitions, half = 4, 200
-	ctx := harness.Context(t, 2*time.Minute)
-	topic := createTopic(t, ctx, partitions)
-	w := &kafka.Writer{Addr: kafka.TCP(harness.Shared.Addr()), Topic: topic, BatchTimeout: 5 * time.Millisecond, Balancer: &kafka.RoundRobin{}, MaxAttempts: 20}
-	defer w.Close()
-	write := func(from int) {
-		var batch []kafka.Message
-		for i := range half {
-			batch = append(batch, kafka.Message{Value: fmt.Append(nil, from+i)})
-		}
-		if err := w.WriteMessages(ctx, batch...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen := map[string]int{}
-	read := func(members, until int) {
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		rctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		for range members {
-			r := kafka.NewReader(kafka.ReaderConfig{
-				Brokers: []string{harness.Shared.Addr()}, GroupID: "g-" + topic, Topic: topic, GroupBalancers: []kafka.GroupBalancer{balancer},
-				MaxWait: 100 * time.Millisecond, HeartbeatInterval: 200 * time.Millisecond, StartOffset: kafka.FirstOffset,
-			})
-			wg.Go(func() {
-				for {
-					m, err := r.FetchMessage(rctx)
-					if err != nil {
-						break
-					}
-					mu.Lock()
-					seen[string(m.Value)]++
-					done := len(seen) == until
-					mu.Unlock()
-					if err := r.CommitMessages(ctx, m); err != nil {
-						t.Errorf("commit: %v", err)
-					}
-					if done {
-						cancel()
-					}
-				}
-				if err := r.Close(); err != nil {
-					t.Errorf("leave: %v", err)
-				}
-			})
-		}
-		wg.Wait()
-		if len(seen) != until {
-			t.Fatalf("%d of %d messages were read", len(seen), until)
-		}
-	}
-	write(0)
-	read(2, half)
-	write(half)
-	read(1, 2*half)
-
-	offsets, err := client().OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: "g-" + topic, Topics: map[string][]int{topic: {0, 1, 2, 3}}})
-	if err != nil || offsets.Error != nil {
-		t.Fatal(err, offsets)
-	}
-	var sum int64
-	for _, p := range offsets.Topics[topic] {
-		sum += p.CommittedOffset
-	}
-	if sum < half || sum > 2*half { // each member's last message may be uncommitted when it left
-		t.Errorf("committed offsets add up to %d", sum)
 	}
 }
 

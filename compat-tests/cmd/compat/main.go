@@ -13,13 +13,16 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
-// rows are the clients' packages, in the order in which docs/compat.md has them.
+// rows are the clients' packages, in the order in which docs/compat.md has them. One with "@old" is built with the
+// versions of its old.mod and with the tag old, instead of those of go.mod.
 var rows = []string{
 	"kcat",
 	"franz",
 	"kgosuite",
 	"sarama",
+	"sarama@old",
 	"kafkago",
+	"kafkago@old",
 	"confluent",
 	"java",
 	"oldjava",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -56,9 +57,14 @@ type event struct{ Action, Test, Output string }
 
 // runRow runs a client's package. Most drive one client; one that drives several gives a row for each.
 func runRow(name string, kind harness.Kind) ([]*Row, error) {
-	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=30m", "./clients/"+name)
+	folder, variant, _ := strings.Cut(name, "@")
+	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=30m", "./clients/"+folder)
 	cmd.Dir = harness.Root()
 	cmd.Env = append(os.Environ(), "BROKER_KIND="+string(kind))
+	if variant != "" { // in the environment, so that the tests' own go list sees the same versions
+		modules := filepath.Join(cmd.Dir, "clients", folder, variant+".mod")
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOFLAGS=%s -modfile=%s -tags=%s", os.Getenv("GOFLAGS"), modules, variant))
+	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
