@@ -61,6 +61,9 @@ func oneRound(ctx context.Context, o options, kind harness.Kind, r *report) erro
 	if err := latency(ctx, o, b, r); err != nil {
 		return fmt.Errorf("latency: %w", err)
 	}
+	if err := transactionRows(ctx, o, b, r); err != nil {
+		return err
+	}
 	if rss, anon, err := harness.Memory(b.PID()); err == nil {
 		r.add(kind, "memory after the load, VmRSS", "MiB", false, float64(rss)/mib)
 		r.add(kind, "memory after the load, RssAnon", "MiB", false, float64(anon)/mib)
