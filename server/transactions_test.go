@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -182,6 +185,68 @@ func TestDeletedTopicEndsNoTransaction(t *testing.T) {
 		got, err := kadm.NewClient(client(t, n)).DescribeTransactions(within(t), "tx")
 		return err == nil && got["tx"].State == "CompleteCommit"
 	})
+}
+
+// As in Kafka, the topic of the transactional ids may be deleted under a transaction,
+// which hangs from then on. The log names it, and the marker that tools write for a
+// hanging transaction ends it.
+func TestDeletedTransactionTopicIsToldOf(t *testing.T) {
+	var log lines
+	env := testEnv(vfs.NewMem())
+	env.Log = slog.New(slog.NewTextHandler(&log, nil))
+	n, err := Start(env, load(t, testDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop(n) })
+	cl := client(t, n, kgo.TransactionalID("tx"))
+	transact(t, client(t, n, kgo.TransactionalID("done")), kgo.TryCommit, []string{"orders"}, "a")
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, cl, "orders", "b")
+	produce(t, client(t, n), "orders", "c")
+	adm := kadm.NewClient(client(t, n))
+	if _, err := adm.DeleteTopic(within(t), "__transaction_state"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the log names the transaction", func() bool {
+		return strings.Contains(log.String(), "transactions=1 transactionalIds=[tx] partitions=[orders-0]")
+	})
+	var orders kadm.TopicsSet
+	orders.Add("orders", 0)
+	described, err := adm.DescribeProducers(within(t), orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range described["orders"].Partitions[0].ActiveProducers {
+		if p.CurrentTxnStartOffset < 0 {
+			continue
+		}
+		marker := kadm.TxnMarkers{ProducerID: p.ProducerID, ProducerEpoch: p.ProducerEpoch, CoordinatorEpoch: p.CoordinatorEpoch, Topics: orders}
+		if _, err := adm.WriteTxnMarkers(within(t), marker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	committed(t, n, "orders", "a", "c")
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // A transaction that nobody ends is aborted when its time has passed, and readers

@@ -52,8 +52,9 @@ type Options struct {
 // Coordinator serves the transactional ids whose partitions this broker leads. Its
 // requests are answered through done, exactly once and on any goroutine.
 type Coordinator struct {
-	rt *runtime.Runtime[Event, Record, Answer]
-	o  Options
+	rt   *runtime.Runtime[Event, Record, Answer]
+	o    Options
+	left leftOpen
 }
 
 // NewCoordinator serves nothing until it is told of partitions.
@@ -66,7 +67,7 @@ func NewCoordinator(o Options) *Coordinator {
 		markers: o.Markers, producerIDs: o.ProducerIDs, work: o.Work, log: o.Log, metrics: metrics,
 		running: map[string]*attempt{},
 	}
-	c := &Coordinator{o: o}
+	c := &Coordinator{o: o, left: leftOpen{log: o.Log}}
 	level := func(e Event) Event {
 		e.Level = o.Level()
 		return e
@@ -75,7 +76,7 @@ func NewCoordinator(o Options) *Coordinator {
 		Topic: Topic, Open: o.Open, Written: o.Written, KV: o.KV, CheckpointPrefix: checkpointPrefix,
 		Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
 		New: func(int32) machine.Machine[Event, Record, Answer] {
-			return &observer{Machine: New(o.Config), metrics: metrics}
+			return &observer{Machine: New(o.Config), metrics: metrics, left: &c.left}
 		},
 		Observe: func(m machine.Machine[Event, Record, Answer], gone bool) { m.(*observer).observe(gone) },
 		Loaded:  func() Event { return level(Event{Request: Loaded{}}) },
@@ -90,7 +91,10 @@ func NewCoordinator(o Options) *Coordinator {
 }
 
 // OnElected tells that this broker leads a partition of Topic from now on.
-func (c *Coordinator) OnElected(partition, leaderEpoch int32) { c.rt.Elected(partition, leaderEpoch) }
+func (c *Coordinator) OnElected(partition, leaderEpoch int32) {
+	c.left.forget()
+	c.rt.Elected(partition, leaderEpoch)
+}
 
 // OnResigned tells that it does so no longer.
 func (c *Coordinator) OnResigned(partition, leaderEpoch int32) {
@@ -98,7 +102,10 @@ func (c *Coordinator) OnResigned(partition, leaderEpoch int32) {
 }
 
 // OnTopicDeleted forgets all transactional ids, because Topic is gone.
-func (c *Coordinator) OnTopicDeleted() { c.rt.ForgetAll() }
+func (c *Coordinator) OnTopicDeleted() {
+	c.rt.ForgetAll()
+	c.left.topicDeleted()
+}
 
 // Close stops the coordinator; it returns when nothing of its machines runs any
 // more. Markers that are on their way go on.

@@ -60,6 +60,8 @@ type observer struct {
 	*Machine
 	metrics *metrics
 	told    tally
+	// left hears of the machine's open transactions when it is gone.
+	left *leftOpen
 }
 
 // observe tells of what has changed; with gone, the machine's ids are no longer
@@ -68,6 +70,7 @@ func (o *observer) observe(gone bool) {
 	now := o.tally
 	if gone {
 		now.ids = [logStates]int{}
+		o.left.add(o.open())
 	}
 	for state, n := range now.ids {
 		if d := n - o.told.ids[state]; d != 0 {
