@@ -34,6 +34,7 @@ var rows = []string{
 	"legacy",
 	"python",
 	"node",
+	"rust",
 }
 
 func main() {
