@@ -68,6 +68,7 @@ func MainOf(m *testing.M, props map[string]string, clients ...*Client) {
 func RunClients(t *testing.T) {
 	for _, c := range Clients {
 		t.Run(c.ID(), func(t *testing.T) {
+			DescribePart(c.Name, c.Version, t.Name()) // in this order
 			t.Parallel()
 			c.run(t)
 		})
@@ -75,7 +76,6 @@ func RunClients(t *testing.T) {
 }
 
 func (c *Client) run(t *testing.T) {
-	fmt.Printf("%s%s\t%s\t%s\n", ClientMark, c.Name, c.Version, t.Name())
 	if c.err != nil {
 		for _, name := range c.Cases {
 			t.Run(name, func(t *testing.T) { Skip(t, "%v", c.err) })

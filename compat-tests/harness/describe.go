@@ -15,6 +15,11 @@ func Describe(name, version string) {
 	fmt.Printf("%s%s\t%s\n", ClientMark, name, version)
 }
 
+// DescribePart is Describe for a program that drives several clients: the parts of the test are this one's.
+func DescribePart(name, version, test string) {
+	fmt.Printf("%s%s\t%s\t%s\n", ClientMark, name, version, test)
+}
+
 // ModuleVersion is the version of a Go module that these tests are built with: that of another module where one takes
 // its place. Older versions are chosen by GOFLAGS, which this asks too.
 func ModuleVersion(module string) string {
