@@ -33,7 +33,7 @@ var largeWindows = make(chan struct{}, 1)
 // decompressor is a reusable reader of one codec.
 type decompressor struct {
 	src  bytes.Reader
-	gzip *gzip.Reader
+	gzip gzipMembers
 	lz4  *lz4.Reader
 	zstd *zstd.Decoder
 	snap snappyReader
@@ -78,7 +78,7 @@ func (d *decompressor) reader(src []byte, limit int) (io.Reader, error) {
 		d.snap.reset(src, limit)
 		return &d.snap, nil
 	case LZ4:
-		return d.lz4Reader()
+		return d.lz4Reader(src)
 	case Zstd:
 		return d.zstdReader(src)
 	}
@@ -86,13 +86,47 @@ func (d *decompressor) reader(src []byte, limit int) (io.Reader, error) {
 }
 
 func (d *decompressor) gzipReader() (io.Reader, error) {
-	if d.gzip == nil {
-		d.gzip = new(gzip.Reader)
+	if d.gzip.Reader == nil {
+		d.gzip.Reader, d.gzip.src = new(gzip.Reader), &d.src
 	}
-	return d.gzip, d.gzip.Reset(&d.src)
+	return &d.gzip, d.gzip.begin()
 }
 
-func (d *decompressor) lz4Reader() (io.Reader, error) {
+// gzipMembers reads one gzip member after the other, as Java does: what follows a
+// member and does not begin as one is ignored.
+type gzipMembers struct {
+	*gzip.Reader
+	src   *bytes.Reader
+	ended bool
+}
+
+func (g *gzipMembers) begin() error {
+	if err := g.Reset(g.src); err != nil {
+		return err
+	}
+	g.Multistream(false)
+	g.ended = false
+	return nil
+}
+
+func (g *gzipMembers) Read(p []byte) (int, error) {
+	if g.ended {
+		return 0, io.EOF
+	}
+	n, err := g.Reader.Read(p)
+	if err == io.EOF {
+		g.ended = g.src.Len() == 0 || g.begin() != nil
+		err = nil
+	}
+	return n, err
+}
+
+func (d *decompressor) lz4Reader(src []byte) (io.Reader, error) {
+	size, err := lz4FrameSize(src)
+	if err != nil {
+		return nil, err
+	}
+	d.src.Reset(src[:size])
 	if d.lz4 == nil {
 		d.lz4 = lz4.NewReader(nil)
 		if err := d.lz4.Apply(lz4.ConcurrencyOption(1)); err != nil {

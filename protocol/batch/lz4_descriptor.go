@@ -3,6 +3,7 @@ package batch
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/bits"
 )
 
@@ -13,10 +14,59 @@ import (
 
 var lz4Magic = []byte{0x04, 0x22, 0x4d, 0x18}
 
+// Bits of the descriptor's flags and of a block's size.
 const (
-	lz4DictID      = 0x01
-	lz4ContentSize = 0x08
+	lz4DictID           = 0x01
+	lz4ContentChecksum  = 0x04
+	lz4ContentSize      = 0x08
+	lz4BlockChecksum    = 0x10
+	lz4IndependentBlock = 0x20
+	lz4PlainBlock       = 0x80000000
 )
+
+var (
+	errLZ4Frame     = errors.New("lz4: no whole frame")
+	errLZ4Dependent = errors.New("lz4: the blocks depend on each other, which Kafka's clients cannot read")
+)
+
+// lz4FrameSize is the size of the frame that src begins with. Kafka reads one frame
+// of independent blocks, and ignores what follows; what other readers take beside
+// that (dependent blocks, several frames, frames to skip) no Java client could read
+// again.
+func lz4FrameSize(src []byte) (int, error) {
+	end := lz4HeaderEnd(src)
+	if end == 0 {
+		return 0, errLZ4Frame
+	}
+	flags, tail := src[4], 0
+	if flags&lz4IndependentBlock == 0 {
+		return 0, errLZ4Dependent
+	}
+	if flags&lz4BlockChecksum != 0 {
+		tail = 4
+	}
+	const lengthBytes = 4
+	for at := end + 1; at+lengthBytes <= len(src); {
+		size := binary.LittleEndian.Uint32(src[at:])
+		at += lengthBytes
+		if size != 0 {
+			size &^= lz4PlainBlock
+			if uint64(size) > uint64(len(src)-at) {
+				break
+			}
+			at += int(size) + tail
+			continue
+		}
+		if flags&lz4ContentChecksum != 0 {
+			at += 4
+		}
+		if at > len(src) {
+			break
+		}
+		return at, nil
+	}
+	return 0, errLZ4Frame
+}
 
 // lz4HeaderEnd is where the header's checksum stands, 0 when src is no LZ4 frame
 // with a whole header.

@@ -70,8 +70,12 @@ func (s *snappyReader) Read(p []byte) (int, error) {
 func (s *snappyReader) nextBlock() error {
 	block := s.src
 	if s.framed {
-		if len(s.src) < 4 {
-			return errSnappy
+		if isXerial(s.src) { // another stream behind the first
+			s.src = s.src[xerialHeaderSize:]
+		}
+		if len(s.src) < 4 { // as in snappy-java, no block
+			s.src = nil
+			return nil
 		}
 		size := int(binary.BigEndian.Uint32(s.src))
 		if size > len(s.src)-4 {

@@ -41,9 +41,11 @@ type batch struct {
 	sequence         int32
 	idempotent       bool
 	badCRC, badCount bool
+	// body, where it is given, stands for the encoded records.
+	body []byte
 }
 
-const gzipCodec, transactionalBit = 1, 1 << 4
+const gzipCodec, lz4Codec, transactionalBit = 1, 3, 1 << 4
 
 func (b batch) bytes() []byte {
 	var body []byte
@@ -57,6 +59,9 @@ func (b batch) bytes() []byte {
 	}
 	if b.attributes&7 == gzipCodec {
 		body = gzipped(body)
+	}
+	if b.body != nil {
+		body = b.body
 	}
 	if !b.idempotent {
 		b.producerID, b.producerEpoch, b.sequence = -1, -1, -1
@@ -78,6 +83,25 @@ func (b batch) bytes() []byte {
 	}
 	binary.BigEndian.PutUint32(raw[crcAt:], sum)
 	return raw
+}
+
+// lz4Frame is an LZ4 frame of one block that is not compressed. The descriptor's checksum is a byte of XXH32.
+func lz4Frame(dependent bool, b []byte) []byte {
+	frame := []byte{0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82}
+	if dependent {
+		copy(frame[4:], []byte{0x40, 0x40, 0xc0})
+	}
+	frame = append(binary.LittleEndian.AppendUint32(frame, uint32(len(b))|1<<31), b...)
+	return append(frame, 0, 0, 0, 0)
+}
+
+// oddRecord is a record with any lengths before its key and value, which are empty.
+func oddRecord(keyLength, valueLength int64) []byte {
+	fields := []byte{0, 0, 0} // attributes, timestamp and offset delta
+	fields = binary.AppendVarint(fields, keyLength)
+	fields = binary.AppendVarint(fields, valueLength)
+	fields = append(fields, 0) // headers
+	return append(binary.AppendVarint(nil, int64(len(fields))), fields...)
 }
 
 func gzipped(b []byte) []byte {

@@ -74,6 +74,15 @@ func produceCases(b *book) {
 	b.bad(kmsg.Produce, "a wrong count", func(c *Case, s *side) (kmsg.Response, error) {
 		return produceTo(s, s.topic(c, 1), batch{records: plainRecords(1), badCount: true}.bytes())
 	}).from(3)
+	odd := func(attributes int16, body []byte) answer {
+		return func(c *Case, s *side) (kmsg.Response, error) {
+			return produceTo(s, s.topic(c, 1), batch{records: plainRecords(1), attributes: attributes, body: body}.bytes())
+		}
+	}
+	b.good(kmsg.Produce, "an lz4 frame", odd(lz4Codec, lz4Frame(false, oddRecord(0, 0)))).from(3).masks("LogAppendTime")
+	b.bad(kmsg.Produce, "an lz4 frame of dependent blocks", odd(lz4Codec, lz4Frame(true, oddRecord(0, 0)))).from(3)
+	b.bad(kmsg.Produce, "two lz4 frames", odd(lz4Codec, append(lz4Frame(false, oddRecord(0, 0)[:3]), lz4Frame(false, oddRecord(0, 0)[3:])...))).from(3)
+	b.good(kmsg.Produce, "lengths of -2 for null", odd(0, oddRecord(-2, -2))).from(3)
 	b.bad(kmsg.Produce, "too large", func(c *Case, s *side) (kmsg.Response, error) {
 		r := plainRecords(1)
 		r[0].value = make([]byte, 5000)
