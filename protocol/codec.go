@@ -31,22 +31,20 @@ func DecodeInto(req kmsg.Request, h Header, body []byte) error {
 	return nil
 }
 
-// DecodedSize is an upper estimate of the memory in bytes that decoding the body
-// takes, for the memory budget, and the number of elements of all its arrays, to
-// which the work on the request and the answer are in proportion. The bytes of
-// records and other []byte fields are not counted: they stay in the frame. Of a
-// malformed body it counts what is decoded before the fault is found.
-func DecodedSize(h Header, body []byte) (sizeBytes, elements int) {
+// DecodedSize looks over the body of a request. The bytes of records and other
+// []byte fields are not counted: they stay in the frame. Of a malformed body it
+// counts what is decoded before the fault is found.
+func DecodedSize(h Header, body []byte) Size {
 	if !known(h.Key, h.Version) {
-		return 0, 0
+		return Size{}
 	}
 	l := layoutOf(h.Key, h.Version)
 	if l == nil {
-		return len(body) * fallbackFactor, len(body)
+		return Size{Bytes: len(body) * fallbackFactor, Elements: len(body)}
 	}
-	s := sizer{reader: reader{b: body, flexible: l.flexible}, total: l.root.sizeBytes}
+	s := sizer{reader: reader{b: body, flexible: l.flexible}, Size: Size{Bytes: l.root.sizeBytes}}
 	s.structure(l.root)
-	return s.total, s.elements
+	return s.Size
 }
 
 // AppendResponse appends a whole response frame, its 4-byte size included.

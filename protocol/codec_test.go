@@ -204,7 +204,7 @@ func TestDecodedSizeIsAnUpperBound(t *testing.T) {
 				continue
 			}
 			h := Header{Key: req.Key(), Version: req.GetVersion()}
-			estimate, _ := DecodedSize(h, body)
+			estimate := DecodedSize(h, body).Bytes
 			used := decodeCost(t, h, body, estimate)
 			if used > estimate {
 				t.Errorf("%s v%d %+v: %d bytes became %d, estimate %d", Name(h.Key), h.Version, shape, len(body), used, estimate)
@@ -246,7 +246,7 @@ func TestRecordsAreNotCharged(t *testing.T) {
 		p.Records = make([]byte, 100_000)
 		topic.Partitions = append(topic.Partitions, p)
 		req.Topics = append(req.Topics, topic)
-		if n, _ := DecodedSize(Header{Version: v}, req.AppendTo(nil)); n > 1000 {
+		if n := DecodedSize(Header{Version: v}, req.AppendTo(nil)).Bytes; n > 1000 {
 			t.Errorf("v%d: %d bytes", v, n)
 		}
 	}
@@ -258,9 +258,8 @@ func TestEstimatesOfHonestRequests(t *testing.T) {
 	topic := kmsg.NewFetchRequestTopic()
 	topic.Partitions = append(topic.Partitions, kmsg.NewFetchRequestTopicPartition())
 	fetch.Topics = append(fetch.Topics, topic)
-	sizeBytes, elements := DecodedSize(Header{Key: 1, Version: 17}, fetch.AppendTo(nil))
-	if sizeBytes > 1024 || elements != 2 {
-		t.Errorf("a fetch of one partition is charged %d bytes and has %d elements", sizeBytes, elements)
+	if size := DecodedSize(Header{Key: 1, Version: 17}, fetch.AppendTo(nil)); size.Bytes > 1024 || size.Elements != 2 {
+		t.Errorf("a fetch of one partition is %+v", size)
 	}
 }
 
@@ -309,7 +308,7 @@ func TestRecordedFrames(t *testing.T) {
 		} else if again := req.AppendTo(nil); !bytes.Equal(again, body) {
 			t.Errorf("%s: %x became %x", name, body, again)
 		}
-		if n, _ := DecodedSize(h, body); n > 8192 {
+		if n := DecodedSize(h, body).Bytes; n > 8192 {
 			t.Errorf("%s: %d bytes are charged %d", name, len(body), n)
 		}
 		for cut := range frame {
@@ -336,7 +335,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if sizeBytes, elements := DecodedSize(h, body); sizeBytes < 0 || elements < 0 {
+		if size := DecodedSize(h, body); size.Bytes < 0 || size.Elements < 0 {
 			t.Fatal("a negative estimate")
 		}
 		req, err := DecodeRequest(h, body)

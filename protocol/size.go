@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // What decoding costs beside the bytes themselves; measured by
 // TestDecodedSizeIsAnUpperBound.
@@ -16,12 +19,22 @@ const (
 	fallbackFactor = 96
 )
 
+// Size is what is known of a request before it is decoded.
+type Size struct {
+	// Bytes is an upper estimate of the memory that decoding takes.
+	Bytes int
+	// Elements counts those of every array, the ones inside of others too: the work
+	// on the request and the answer are in proportion to it.
+	Elements int
+	// LongString says that a string is longer than the protocol's strings may be,
+	// which only their newer encoding can express. Kafka refuses such a request.
+	LongString bool
+}
+
 // sizer adds up what a request becomes when it is decoded.
 type sizer struct {
 	reader
-	total int
-	// elements counts those of every array, the ones inside of others too.
-	elements int
+	Size
 }
 
 // structure walks over the fields of a struct that lies in memory already.
@@ -43,7 +56,8 @@ func (s *sizer) field(f *fieldLayout) {
 		s.skip(f.width)
 	case stringField:
 		n := s.stringLen()
-		s.total += max(n, 0) + stringBytes
+		s.LongString = s.LongString || n > math.MaxInt16
+		s.Bytes += max(n, 0) + stringBytes
 		s.skip(n)
 	case bytesField:
 		s.skip(s.bytesLen())
@@ -51,7 +65,7 @@ func (s *sizer) field(f *fieldLayout) {
 		s.structure(f.elem)
 	case optionalField:
 		if len(s.b) > 0 && s.b[0] != 0xff {
-			s.total += f.elem.sizeBytes
+			s.Bytes += f.elem.sizeBytes
 			s.skip(1)
 			s.structure(f.elem)
 			return
@@ -65,8 +79,8 @@ func (s *sizer) field(f *fieldLayout) {
 			return
 		}
 		if n > 0 {
-			s.elements += n
-			s.total += n*f.elemBytes + n*f.elemBytes/4 + stringBytes
+			s.Elements += n
+			s.Bytes += n*f.elemBytes + n*f.elemBytes/4 + stringBytes
 		}
 		for ; n > 0 && !s.bad; n-- {
 			s.structure(f.elem)
@@ -81,13 +95,13 @@ func (s *sizer) tags() {
 	}
 	count := s.uvarint()
 	if count > 0 {
-		s.total += firstTagBytes
+		s.Bytes += firstTagBytes
 	}
 	for ; count > 0 && !s.bad; count-- {
-		s.total += tagBytes
+		s.Bytes += tagBytes
 		s.uvarint()
 		n := s.uvarint()
-		s.total += n * fallbackFactor // a known tagged field is decoded
+		s.Bytes += n * fallbackFactor // a known tagged field is decoded
 		s.skip(n)
 	}
 }

@@ -106,7 +106,7 @@ func allocatedFor(t *testing.T, conn net.Conn, frame []byte, handlingBytes int) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, _ := protocol.DecodedSize(h, body)
+	decoded := protocol.DecodedSize(h, body).Bytes
 	const connectionBytes = 64 << 10
 	used, charged = math.MaxInt, decoded+handlingBytes+3*len(frame)+connectionBytes
 	for range 3 {

@@ -194,7 +194,9 @@ func checkQuota(keys map[string]quotaRange, key string, value float64) error {
 	switch {
 	case !known:
 		return protocol.Errorf(kerr.InvalidRequest, "Invalid configuration key %s", key)
-	case !(value > 0):
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		return protocol.Errorf(kerr.InvalidRequest, "Quota %s must be a finite number", key)
+	case value <= 0:
 		return protocol.Errorf(kerr.InvalidRequest, "Quota %s must be greater than 0", key)
 	case limit.kind == "":
 		return nil

@@ -115,8 +115,10 @@ func TestAlterClientQuotas(t *testing.T) {
 	} {
 		same(t, c.entity+" "+c.op, b.alterQuotas(quotas(entry(c.entity, c.op))), c.want)
 	}
-	same(t, "not a number", b.alterQuotas(quotas(entry("user=n", "request_percentage="+fmt.Sprint(math.NaN())))),
-		"user=n: 42 Quota request_percentage must be greater than 0")
+	for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		same(t, "not a number", b.alterQuotas(quotas(entry("user=n", "request_percentage="+fmt.Sprint(value)))),
+			"user=n: 42 Quota request_percentage must be a finite number")
+	}
 	same(t, "quotas", b.quotaTexts(),
 		"ip=*"+" connection_creation_rate=6", "ip=1.2.3.4 connection_creation_rate=5",
 		"user=* controller_mutation_rate=5.5", "user=* client-id=c request_percentage=50",

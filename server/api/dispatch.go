@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -149,9 +150,13 @@ func (d *Dispatcher) Serve(r *network.Request) {
 // in before the request has ended. Not ok means that the request has been refused
 // or will be served again.
 func (d *Dispatcher) admit(c *Call, body []byte) (leave func(), ok bool) {
-	decoded, elements := protocol.DecodedSize(c.Header, body)
-	need := decoded + elements*c.row.ElementBytes
-	if need > handledMax || decoded > decodedMax || decoded > decodedSlack+decodedFactor*len(body) {
+	size := protocol.DecodedSize(c.Header, body)
+	if size.LongString {
+		c.Net.Hangup(fmt.Sprintf("%s version %d: a string is longer than %d bytes", c.row.Name, c.Header.Version, math.MaxInt16))
+		return nil, false
+	}
+	need := size.Bytes + size.Elements*c.row.ElementBytes
+	if need > handledMax || size.Bytes > decodedMax || size.Bytes > decodedSlack+decodedFactor*len(body) {
 		c.Net.Hangup(fmt.Sprintf("%s version %d: %d bytes would become %d when decoded and answered", c.row.Name, c.Header.Version, len(body), need))
 		return nil, false
 	}

@@ -33,6 +33,7 @@ func TestUnservedRequestsCloseTheConnection(t *testing.T) {
 		{"short body", header(3, 4, 1, 0, 0, 0, 9, 1), "decode Metadata v4"},
 		{"array beyond the frame", header(3, 4, 1, 0x7f, 0xff, 0xff, 0xff, 0), "decode Metadata v4"},
 		{"client id beyond the frame", append(header(3, 4, 1)[:8], 0x7f, 0xff), "request header"},
+		{"a string beyond the protocol's", append(append(header(3, 9, 1, 0, 2, 0x81, 0x80, 0x02), make([]byte, 1<<15)...), 0, 0, 0, 0), "a string is longer than 32767 bytes"},
 		{"bad header tags", header(3, 12, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "tagged fields"},
 	} {
 		c := b.dial("client")

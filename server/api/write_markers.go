@@ -75,6 +75,9 @@ func markerTasks(req *kmsg.WriteTxnMarkersRequest, resp *kmsg.WriteTxnMarkersRes
 // partitions that are not here; nobody is shown its text.
 var errNoPartitionToMark = protocol.Errorf(kerr.UnknownTopicOrPartition, "this broker has no such partition")
 
+// errNoMarker is of a marker that belongs to no producer, which Kafka refuses too.
+var errNoMarker = protocol.Errorf(kerr.InvalidRequest, "a marker needs a producer id, an epoch and a transaction version")
+
 // writeMarker writes one marker; the offsets of a transaction are the group
 // coordinator's to end.
 func (h *Handlers) writeMarker(tp storage.TopicPartition, m replica.Marker, done func(error)) {
@@ -82,6 +85,8 @@ func (h *Handlers) writeMarker(tp storage.TopicPartition, m replica.Marker, done
 	switch {
 	case !ok:
 		done(errNoPartitionToMark)
+	case m.ProducerID < 0 || m.ProducerEpoch < 0 || m.TransactionVersion < 0:
+		done(errNoMarker)
 	case tp.Topic == group.Topic:
 		h.Groups.CompleteTransaction(tp.Partition, m, done)
 	default:

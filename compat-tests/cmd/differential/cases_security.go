@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -25,6 +26,14 @@ func quotaCases(b *book) {
 	b.bad(kmsg.AlterClientQuotas, "an unknown key", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Ops[0].Key = "tea_rate" }))
 	b.bad(kmsg.AlterClientQuotas, "an unknown entity", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Entity[0].Type = "team" }))
 	b.bad(kmsg.AlterClientQuotas, "a negative rate", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Ops[0].Value = -5 }))
+	b.bad(kmsg.AlterClientQuotas, "no number", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Ops[0].Value = math.NaN() })).from(1)
+	b.bad(kmsg.AlterClientQuotas, "an infinite percentage", altered(func(_ *Case, _ *side, r request) {
+		r.Entries[0].Ops[0] = kmsg.AlterClientQuotasRequestEntryOp{Key: "request_percentage", Value: math.Inf(1)}
+	})).from(1)
+	b.good(kmsg.AlterClientQuotas, "an entity type twice", altered(func(c *Case, s *side, r request) {
+		r.Entries[0].Entity[1] = kmsg.AlterClientQuotasRequestEntryEntity{Type: "user", Name: str(s.name(c, "v"))}
+	}))
+	b.bad(kmsg.AlterClientQuotas, "a key twice", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Ops = append(r.Entries[0].Ops, r.Entries[0].Ops[0]) }))
 	b.bad(kmsg.AlterClientQuotas, "no entity", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Entity = nil }))
 	b.bad(kmsg.AlterClientQuotas, "half a byte", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Ops[0].Value = 1.5 }))
 	b.bad(kmsg.AlterClientQuotas, "an empty name", altered(func(_ *Case, _ *side, r request) { r.Entries[0].Entity[0].Name = str("") }))
@@ -127,6 +136,11 @@ func scramCases(b *book) {
 		})
 	}
 	altered(true, "a new user", func(c *Case, s *side) *kmsg.AlterUserSCRAMCredentialsRequest { return upsert(s.name(c, "u"), 1, 4096) })
+	altered(true, "a salt of a megabyte", func(c *Case, s *side) *kmsg.AlterUserSCRAMCredentialsRequest {
+		req := upsert(s.name(c, "u"), 1, 4096)
+		req.Upsertions[0].Salt = make([]byte, 1<<20)
+		return req
+	})
 	altered(false, "an unknown mechanism", func(c *Case, s *side) *kmsg.AlterUserSCRAMCredentialsRequest {
 		return upsert(s.name(c, "u"), 9, 4096)
 	})

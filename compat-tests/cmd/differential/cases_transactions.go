@@ -340,5 +340,7 @@ func markerCases(b *book) {
 	type request = *kmsg.WriteTxnMarkersRequest
 	b.good(kmsg.WriteTxnMarkers, "abort a hanging transaction", marked(func(*producer, request) {}))
 	b.bad(kmsg.WriteTxnMarkers, "an old epoch", marked(func(_ *producer, r request) { r.Markers[0].ProducerEpoch-- }))
+	b.bad(kmsg.WriteTxnMarkers, "no producer", marked(func(_ *producer, r request) { r.Markers[0].ProducerID = -1 }))
+	b.bad(kmsg.WriteTxnMarkers, "no producer epoch", marked(func(_ *producer, r request) { r.Markers[0].ProducerEpoch = -1 }))
 	b.bad(kmsg.WriteTxnMarkers, "an unknown partition", marked(func(_ *producer, r request) { r.Markers[0].Topics[0].Partitions[0] = 9 }))
 }

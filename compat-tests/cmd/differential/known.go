@@ -32,6 +32,8 @@ var knownDifferences = []known{
 	{"DescribeConfigs: *", "Resources?0?.Configs?*?.IsDefault", "Version 0 tells whether a value is the default. Kafka 3.9 always says no; here it is told."},
 	{"IncrementalAlterConfigs: an unknown operation", "*", "Kafka stumbles over it and answers UNKNOWN_SERVER_ERROR; INVALID_REQUEST says whose mistake it is."},
 	{"WriteTxnMarkers: an old epoch", "*", "Kafka answers UNKNOWN_SERVER_ERROR where the code for it is INVALID_PRODUCER_EPOCH."},
+	{"WriteTxnMarkers: no producer*", "*", "Kafka stumbles over it and answers UNKNOWN_SERVER_ERROR; INVALID_REQUEST says whose mistake it is."},
+	{"Produce: an lz4 frame of dependent blocks", "*", "Kafka answers UNKNOWN_SERVER_ERROR to whatever it cannot decompress; INVALID_RECORD is what clients do not send again, and comes with the reason."},
 	{"*: *", "*Configs?\"max.decompressed.message.bytes\"?.Value", "Batches are decompressed in bounded memory: the default is 256 MiB instead of 2 GiB, and can be changed."},
 	{"*: *", "*Configs?\"min.insync.replicas\"?.Source", "Kafka's eligible leader replicas write min.insync.replicas into the cluster's configuration; the value is the same."},
 }
