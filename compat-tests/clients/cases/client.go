@@ -68,8 +68,12 @@ type Admin interface {
 	AddPartitions(ctx context.Context, topic string, total int) error
 	SetConfig(ctx context.Context, topic, key, value string) error
 	Config(ctx context.Context, topic, key string) (string, error)
-	Groups(ctx context.Context) ([]string, error)
 	DeleteTopic(ctx context.Context, topic string) error
+}
+
+// GroupLister is an Admin that can list the groups.
+type GroupLister interface {
+	Groups(ctx context.Context) ([]string, error)
 }
 
 // Transactor is a Client that has transactions.

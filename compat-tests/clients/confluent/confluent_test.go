@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && !old
 
 package confluent
 
@@ -13,20 +13,6 @@ import (
 
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
-
-func TestMain(m *testing.M) {
-	_, librdkafka := kafka.LibraryVersion()
-	harness.Describe("confluentinc/confluent-kafka-go", harness.ModuleVersion("github.com/confluentinc/confluent-kafka-go/v2")+", librdkafka "+librdkafka)
-	harness.Main(m, nil)
-}
-
-func config(extra ...string) *kafka.ConfigMap {
-	m := kafka.ConfigMap{"bootstrap.servers": harness.Shared.Addr()}
-	for i := 0; i < len(extra); i += 2 {
-		m[extra[i]] = extra[i+1]
-	}
-	return &m
-}
 
 func adminClient(t *testing.T) *kafka.AdminClient {
 	t.Helper()
@@ -128,20 +114,6 @@ func TestProduceConsume(t *testing.T) {
 				consume(t, topic, "g-"+topic, map[string]bool{}, 1000)
 			})
 		}
-	}
-}
-
-// TestGroups goes on in a group where it had committed.
-func TestGroups(t *testing.T) {
-	for _, strategy := range []string{"range", "roundrobin", "cooperative-sticky"} {
-		t.Run(strategy, func(t *testing.T) {
-			topic := createTopic(t, harness.Context(t, time.Minute), 4)
-			seen := map[string]bool{}
-			produce(t, topic, 0, 300)
-			consume(t, topic, "g-"+topic, seen, 300, "partition.assignment.strategy", strategy)
-			produce(t, topic, 300, 300)
-			consume(t, topic, "g-"+topic, seen, 600, "partition.assignment.strategy", strategy)
-		})
 	}
 }
 

@@ -24,6 +24,7 @@ var rows = []string{
 	"kafkago",
 	"kafkago@old",
 	"confluent",
+	"confluent@old",
 	"java",
 	"oldjava",
 	"streams",

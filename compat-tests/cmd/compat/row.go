@@ -48,7 +48,7 @@ func (r *Row) line() string {
 	if !r.ok() {
 		verdict = "FAILED"
 	}
-	return fmt.Sprintf("%s  %-10s %-36s %-26s %4d passed %3d failed %3d not run  %4d s",
+	return fmt.Sprintf("%s  %-13s %-36s %-26s %4d passed %3d failed %3d not run  %4d s",
 		verdict, r.Package, r.Client, r.Version, r.Passed, len(r.Failed), len(r.Skipped), r.Seconds)
 }
 
