@@ -1,66 +1,44 @@
 package group
 
 import (
-	"errors"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/barnabas-mq/barnabas/internal/pattern"
 )
 
 // regexEveryMs bounds how often the regular expressions of one group are held
 // against all topics because new ones were made.
 const regexEveryMs = 1000
 
-// maxRegexes bounds the compiled expressions that are kept.
-const maxRegexes = 1 << 10
+// maxRegexesSize bounds the compiled expressions that are kept, in instructions:
+// about 3 MB.
+const maxRegexesSize = 2 * pattern.MaxSize
 
-// maxRegexSize bounds a compiled expression: counted repetitions make large ones
-// of short texts, and each is held against every topic. A few hundred names in
-// one expression are far below it.
-const maxRegexSize = 1 << 15
-
-var errLargeRegex = errors.New("the expression is too large")
-
-// compileRegex compiles an expression that has to match a whole name. Kafka's
-// expressions are RE2's, as Go's are.
-func compileRegex(expr string) (*regexp.Regexp, error) {
-	parsed, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	if regexSize(parsed) > maxRegexSize {
-		return nil, errLargeRegex
-	}
-	return regexp.Compile(`\A(?:` + expr + `)\z`)
+// regexes are compiled expressions.
+type regexes struct {
+	byText map[string]pattern.Pattern
+	size   int
 }
 
-// regexSize is about how many instructions an expression is compiled to.
-func regexSize(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)
-	for _, sub := range re.Sub {
-		n += regexSize(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(re.Max, re.Min, 1)
-	}
-	return min(n, maxRegexSize+1)
-}
-
-// regex is a compiled expression, nil for one that does not compile.
-func (s *step) regex(expr string) (*regexp.Regexp, error) {
-	if re := s.soft.regexes[expr]; re != nil {
+// regex is a compiled expression, or why there is none.
+func (s *step) regex(expr string) (pattern.Pattern, error) {
+	kept := &s.soft.regexes
+	if re, ok := kept.byText[expr]; ok {
 		return re, nil
 	}
-	re, err := compileRegex(expr)
+	re, err := pattern.Compile(expr)
 	if err != nil {
-		return nil, err
+		return re, err
 	}
-	if len(s.soft.regexes) >= maxRegexes {
-		clear(s.soft.regexes)
+	// The text is kept as well, and what every expression takes.
+	cost := re.Size + len(expr)/16 + 32
+	if kept.byText == nil || kept.size+cost > maxRegexesSize {
+		*kept = regexes{byText: map[string]pattern.Pattern{}}
 	}
-	s.soft.regexes[expr] = re
+	kept.byText[expr] = re
+	kept.size += cost
 	return re, nil
 }
 

@@ -2,7 +2,6 @@ package group
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
@@ -50,8 +49,7 @@ type soft struct {
 	groups map[string]*classic
 	// consumers has the consumer groups that were heard of since the load.
 	consumers map[string]*softConsumer
-	// regexes are compiled expressions.
-	regexes map[string]*regexp.Regexp
+	regexes   regexes
 	// expiryArmed says that the check for expired offsets has its timer.
 	expiryArmed bool
 }
@@ -63,7 +61,7 @@ type Out = machine.Out[Record, Answer]
 func New(cfg Config, newID func() string) *Machine {
 	return &Machine{
 		cfg: cfg, newID: newID, groups: map[string]*stored{}, open: map[int64]map[offsetKey]struct{}{}, tally: newTally(),
-		soft: soft{groups: map[string]*classic{}, consumers: map[string]*softConsumer{}, regexes: map[string]*regexp.Regexp{}},
+		soft: soft{groups: map[string]*classic{}, consumers: map[string]*softConsumer{}},
 	}
 }
 

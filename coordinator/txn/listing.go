@@ -1,12 +1,13 @@
 package txn
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/barnabas-mq/barnabas/internal/pattern"
 )
 
 // Describe describes one transactional id.
@@ -52,14 +53,14 @@ func (c *Coordinator) List(r *kmsg.ListTransactionsRequest, done func(*kmsg.List
 		}
 	}
 	if r.TransactionalIDPattern != nil && *r.TransactionalIDPattern != "" {
-		pattern, err := regexp.Compile(`^(?:` + *r.TransactionalIDPattern + `)$`)
+		re, err := pattern.Compile(*r.TransactionalIDPattern)
 		if err != nil {
 			resp = kmsg.NewPtrListTransactionsResponse()
 			resp.ErrorCode = kerr.InvalidRegularExpression.Code
 			done(resp)
 			return
 		}
-		req.Pattern = pattern
+		req.Pattern = re.Regexp
 	}
 	if len(r.StateFilters) > 0 && len(req.States) == 0 {
 		done(resp) // only states that do not exist

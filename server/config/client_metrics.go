@@ -1,13 +1,13 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/internal/invariant"
+	"github.com/barnabas-mq/barnabas/internal/pattern"
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
@@ -31,7 +31,7 @@ type ClientSubscription struct {
 	Metrics    []string
 	IntervalMs int32
 	// Match has a pattern for each attribute that a client must have.
-	Match map[string]*regexp.Regexp
+	Match map[string]pattern.Pattern
 }
 
 // DefaultPushIntervalMs is how often clients ask whether there is something to
@@ -71,8 +71,8 @@ func ParseClientSubscription(set map[string]string) (ClientSubscription, error) 
 // parseMatch reads attribute=pattern pairs. A pattern must match an attribute's
 // whole value; of an attribute that comes twice the last pattern counts, as in
 // Kafka. The patterns are RE2's: without look-around and back references.
-func parseMatch(list []string) (map[string]*regexp.Regexp, error) {
-	match := make(map[string]*regexp.Regexp, len(list))
+func parseMatch(list []string) (map[string]pattern.Pattern, error) {
+	match := make(map[string]pattern.Pattern, len(list))
 	for _, pair := range list {
 		illegal := protocol.Errorf(kerr.InvalidConfig, "Illegal client matching pattern: %s", pair)
 		name, text, ok := strings.Cut(pair, "=")
@@ -80,11 +80,11 @@ func parseMatch(list []string) (map[string]*regexp.Regexp, error) {
 		if !ok || text == "" || strings.Contains(text, "=") || !slices.Contains(matchAttributes, name) {
 			return nil, illegal
 		}
-		pattern, err := regexp.Compile("^(?:" + text + ")$")
+		re, err := pattern.Compile(text)
 		if err != nil {
 			return nil, illegal
 		}
-		match[name] = pattern
+		match[name] = re
 	}
 	return match, nil
 }

@@ -1,0 +1,2 @@
+// Package pattern compiles the regular expressions that clients send, within bounds.
+package pattern
