@@ -20,7 +20,7 @@ func (n *Node) openAdmin() error {
 	var err error
 	n.admin, err = admin.Start(admin.Options{Addr: addr, Metrics: n.env.Metrics, Ready: n.notReady, Log: n.env.Log})
 	if err != nil {
-		return fmt.Errorf("admin listener %s: %w; choose another address with --admin, or --admin off", addr, err)
+		return err
 	}
 	n.onClose("admin listener", n.admin.Shutdown)
 	return nil

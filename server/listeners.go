@@ -16,6 +16,21 @@ import (
 // bound of their own on top of it.
 const reservedFiles = 256
 
+// checkListeners makes sure, before anything is made or recovered in the data folder,
+// that the listeners can be opened; clients find them when they are served.
+func (n *Node) checkListeners() error {
+	for _, l := range n.static.Listeners() {
+		open, err := network.Listen(l.Address())
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		if err := open.Close(); err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
 // openListeners serves clients.
 func (n *Node) openListeners() error {
 	snap := n.live.Snapshot()
@@ -29,7 +44,7 @@ func (n *Node) openListeners() error {
 		Metrics: n.env.Metrics, Pressure: n.store.Pressure,
 	})
 	if err := n.net.Start(); err != nil {
-		return fmt.Errorf("open listeners: %w", err)
+		return err
 	}
 	n.onClose("listeners", func(ctx context.Context) error {
 		// Long polls are answered, not waited for.

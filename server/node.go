@@ -69,7 +69,7 @@ func Start(env Env, static *config.Static) (*Node, error) {
 	n := &Node{env: env, static: static, live: config.NewLive(static)}
 	n.id = config.NodeID.Get(n.live.Snapshot())
 	for _, step := range []func() error{
-		n.openAdmin, n.openFolder, n.openMetadata, n.settleStrays, n.openPartitions, n.register, n.openListeners, n.openRest,
+		n.openAdmin, n.checkListeners, n.openFolder, n.openMetadata, n.settleStrays, n.openPartitions, n.register, n.openListeners, n.openRest,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, n.close(context.Background()))

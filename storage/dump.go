@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -52,7 +53,7 @@ func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
 	}
 	dump, ok := dumpsOfSmallFiles[base]
 	if !ok {
-		return fmt.Errorf("%s is none of the files of a data directory", base)
+		return errors.New("it is none of the files of a data directory")
 	}
 	return dumpSmall(w, r, sizeBytes, dump)
 }

@@ -14,7 +14,7 @@ func Check(fsys vfs.FS, dir string, want Wanted) (id Identity, founded bool, err
 	if err := checkClusterID(want.ClusterID); err != nil {
 		return Identity{}, false, err
 	}
-	id, err = read(fsys, dir)
+	id, err = readFolder(fsys, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = checkNew(fsys, dir)

@@ -63,7 +63,7 @@ func Open(fsys vfs.FS, dir string, want Wanted, rng *rand.Rand) (Identity, error
 	if err := checkClusterID(want.ClusterID); err != nil {
 		return Identity{}, err
 	}
-	id, err := read(fsys, dir)
+	id, err := readFolder(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = checkNew(fsys, dir); err == nil {
 			id, err = found(fsys, dir, want, rng)
@@ -96,6 +96,17 @@ func (id Identity) check(want Wanted) error {
 			id.NodeID, *want.NodeID)
 	}
 	return nil
+}
+
+// readFolder is read for a name that may be no folder's.
+func readFolder(fsys vfs.FS, dir string) (Identity, error) {
+	if err := vfs.CheckFolder(fsys, dir); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; choose another with --data", err)
+		}
+		return Identity{}, err
+	}
+	return read(fsys, dir)
 }
 
 // read takes the identity from meta.properties; fs.ErrNotExist without one.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,7 +93,7 @@ func (e *examination) advertised(l config.Listener) {
 func (e *examination) folder(snap *config.Snapshot) {
 	dir, err := filepath.Abs(snap.DataDir())
 	if err != nil {
-		e.bad("data folder", "", "%v", err)
+		e.bad("data folder", "", "%s", strings.TrimPrefix(err.Error(), "data folder "))
 		return
 	}
 	id := config.NodeID.Get(snap)
@@ -100,7 +101,7 @@ func (e *examination) folder(snap *config.Snapshot) {
 	ident, founded, err := lifecycle.Check(fsys, dir, lifecycle.Wanted{ClusterID: config.ClusterID.Get(snap), NodeID: &id})
 	switch {
 	case err != nil:
-		e.bad("data folder", "", "%v", err)
+		e.bad("data folder", "", "%s", strings.TrimPrefix(err.Error(), "data folder "))
 		return
 	case !founded:
 		if at, ok := e.writable(dir); ok {

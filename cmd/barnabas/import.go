@@ -134,20 +134,34 @@ func (r *importRun) options() importer.Options {
 
 // dry looks only.
 func (r *importRun) dry(ctx context.Context) error {
-	target, err := server.Look(r.env, r.static)
+	target, plan, err := r.plan()
 	if err != nil {
-		return r.targetFailure(err)
-	}
-	plan, err := r.source.Plan(target, r.options())
-	if err != nil {
-		return fmt.Errorf("import: %w", err)
+		return err
 	}
 	err = plan.Check(ctx, target, newImportProgress(r.c.App.ErrWriter, plan))
 	return errors.Join(interrupted(ctx, err), r.report(plan, target.Dir(), true))
 }
 
-// change takes the topics over.
+// plan looks at both sides and changes nothing.
+func (r *importRun) plan() (*server.View, *importer.Plan, error) {
+	target, err := server.Look(r.env, r.static)
+	if err != nil {
+		return nil, nil, r.targetFailure(err)
+	}
+	plan, err := r.source.Plan(target, r.options())
+	if err != nil {
+		return nil, nil, fmt.Errorf("import: %w", err)
+	}
+	return target, plan, nil
+}
+
+// change takes the topics over. A target that is new is made when it is known that
+// something can go there.
 func (r *importRun) change(ctx context.Context) (err error) {
+	_, plan, err := r.plan()
+	if err != nil {
+		return err
+	}
 	node, err := server.OpenOffline(r.env, r.static)
 	if err != nil {
 		return r.targetFailure(err)
@@ -157,10 +171,6 @@ func (r *importRun) change(ctx context.Context) (err error) {
 			err = errors.Join(err, fmt.Errorf("close %s: %w", node.Dir(), closeErr))
 		}
 	}()
-	plan, err := r.source.Plan(node, r.options())
-	if err != nil {
-		return fmt.Errorf("import: %w", err)
-	}
 	err = plan.Import(ctx, node, newImportProgress(r.c.App.ErrWriter, plan))
 	return errors.Join(interrupted(ctx, err), r.report(plan, node.Dir(), false))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -163,11 +164,14 @@ func (p bannerLines) line(format string, args ...any) { _, _ = fmt.Fprintf(p.w, 
 // startFailure says what to do about the failures that people meet most.
 func startFailure(err error, data string) error {
 	text := "the broker does not start: %w"
+	var network *net.OpError
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
 		return fmt.Errorf("the broker does not start: the data folder %s is in use by another broker; stop that one, or choose another folder with --data", data)
 	case errors.Is(err, syscall.EADDRINUSE):
-		text += "\nAnother program listens there. --port and --admin take other addresses; `barnabas doctor` says more"
+		text += "\nAnother program listens there. --port and --admin take other addresses, and --admin off none; `barnabas doctor` says more"
+	case errors.As(err, &network) && !errors.Is(err, os.ErrPermission):
+		text += "\n--port, --listeners and --admin take other addresses; `barnabas doctor` says more"
 	case errors.Is(err, os.ErrPermission):
 		text += "\nThis user may not do that: ports below 1024 and other users' folders need rights. --port and --data take others"
 	}

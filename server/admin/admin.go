@@ -54,7 +54,7 @@ func Start(o Options) (*Server, error) {
 	}
 	l, err := network.Listen(o.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("admin server: %w", err)
+		return nil, fmt.Errorf("admin listener: %w", err)
 	}
 	s := &Server{
 		listener: &boundedListener{Listener: l, slots: make(chan struct{}, connectionsMax), closed: make(chan struct{})},

@@ -157,7 +157,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 func TestStartFailsOnATakenAddress(t *testing.T) {
 	s, _ := startAdmin(t, admin.Options{})
-	if _, err := admin.Start(admin.Options{Addr: s.Addr().String()}); err == nil || !strings.Contains(err.Error(), "admin server") {
+	if _, err := admin.Start(admin.Options{Addr: s.Addr().String()}); err == nil || !strings.Contains(err.Error(), "admin listener") {
 		t.Errorf("start: %v", err)
 	}
 }

@@ -143,11 +143,11 @@ func (f *folder) close() error {
 
 // meta makes sure that a folder is Kafka's.
 func (s *Source) meta(path string) (storage.MetaProperties, error) {
+	if err := vfs.CheckFolder(s.fs, path); err != nil {
+		return storage.MetaProperties{}, fmt.Errorf("%w (a value of Kafka's log.dirs is wanted)", err)
+	}
 	b, err := s.readFile(filepath.Join(path, metaFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := s.fs.Stat(path); err != nil {
-			return storage.MetaProperties{}, err
-		}
 		return storage.MetaProperties{}, fmt.Errorf("it has no %s: it is not a data folder of Apache Kafka (a value of log.dirs is wanted)", metaFile)
 	}
 	if err != nil {
