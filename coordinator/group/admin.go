@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -54,7 +53,7 @@ func (s *step) list(r ListGroups) []kmsg.ListGroupsResponseGroup {
 	var out []kmsg.ListGroupsResponseGroup
 	for _, id := range s.storedIDs() {
 		lg := s.listed(id)
-		if passes(trimmed(r.States), lg.GroupState) && passes(r.Types, lg.GroupType) {
+		if r.States.passes(lg.GroupState) && r.Types.passes(lg.GroupType) {
 			out = append(out, lg)
 		}
 	}
@@ -71,27 +70,6 @@ func (s *step) listed(id string) kmsg.ListGroupsResponseGroup {
 	g := s.view(id)
 	lg.ProtocolType, lg.GroupState, lg.GroupType = g.protocolType, g.state.String(), typeClassic
 	return lg
-}
-
-// trimmed is a filter of states without the spaces around them, which Kafka
-// overlooks.
-func trimmed(filter []string) []string {
-	out := make([]string, len(filter))
-	for i := range filter {
-		out[i] = strings.TrimSpace(filter[i])
-	}
-	return out
-}
-
-// passes tells whether a filter, which knows no case, lets a value through; an
-// empty one lets all through.
-func passes(filter []string, value string) bool {
-	for _, f := range filter {
-		if strings.EqualFold(f, value) {
-			return true
-		}
-	}
-	return len(filter) == 0
 }
 
 func (s *step) deleteGroup(id string) *kmsg.DeleteGroupsResponseGroup {

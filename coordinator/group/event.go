@@ -71,9 +71,9 @@ type DescribeGroup struct {
 }
 
 // ListGroups asks for the groups of one partition; the response is a
-// []kmsg.ListGroupsResponseGroup.
+// []kmsg.ListGroupsResponseGroup. A nil filter lets all through.
 type ListGroups struct {
-	States, Types []string
+	States, Types Filter
 }
 
 // DescribeConsumerGroup asks for one group of the consumer protocol; the response

@@ -217,7 +217,7 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 	case "describe":
 		h.call("c", DescribeGroup{Group: group, Version: int16(num(t, d, "v", 6))})
 	case "list":
-		h.call("c", ListGroups{States: words(t, d, "states"), Types: words(t, d, "types")})
+		h.call("c", ListGroups{States: NewFilter(words(t, d, "states")), Types: NewFilter(words(t, d, "types"))})
 	case "delete":
 		h.call("c", DeleteGroup{Group: group})
 	case "topics-deleted":

@@ -1,7 +1,5 @@
 package txn
 
-import "slices"
-
 // describe tells of a transaction whose markers are being written only the
 // partitions that wait for theirs.
 func (s *step) describe(id string) Described {
@@ -19,8 +17,8 @@ func (s *step) list(r ListTxns) []Listed {
 	for _, id := range sortedIDs(s.transactions) {
 		t := s.tx(id)
 		switch {
-		case len(r.ProducerIDs) > 0 && !slices.Contains(r.ProducerIDs, t.ProducerID):
-		case len(r.States) > 0 && !slices.Contains(r.States, t.State):
+		case !passes(r.ProducerIDs, t.ProducerID):
+		case !passes(r.States, t.State):
 		case r.OlderThanMs >= 0 && s.nowMs()-t.StartMs <= r.OlderThanMs:
 		case r.Pattern != nil && !r.Pattern.MatchString(id):
 		default:
@@ -28,4 +26,11 @@ func (s *step) list(r ListTxns) []Listed {
 		}
 	}
 	return out
+}
+
+// passes tells whether a filter lets a value through; an empty one lets all
+// through.
+func passes[T comparable](filter map[T]struct{}, value T) bool {
+	_, ok := filter[value]
+	return ok || len(filter) == 0
 }

@@ -79,8 +79,8 @@ type DescribeTxn struct {
 // ListTxns asks for the transactional ids of one partition; the response is a
 // []Listed. Empty filters let all through.
 type ListTxns struct {
-	States      []State
-	ProducerIDs []int64
+	States      map[State]struct{}
+	ProducerIDs map[int64]struct{}
 	// OlderThanMs is how long a transaction must be under way, -1 for any.
 	OlderThanMs int64
 	// Pattern is what the whole transactional id must match, nil for any.

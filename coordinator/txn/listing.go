@@ -43,11 +43,14 @@ func (c *Coordinator) Describe(transactionalID string, done func(kmsg.DescribeTr
 // List lists the transactional ids of all partitions that this broker leads. The
 // answer is an error as a whole while one of them is loading.
 func (c *Coordinator) List(r *kmsg.ListTransactionsRequest, done func(*kmsg.ListTransactionsResponse)) {
-	req := ListTxns{ProducerIDs: r.ProducerIDFilters, OlderThanMs: r.DurationFilterMillis}
+	req := ListTxns{ProducerIDs: map[int64]struct{}{}, States: map[State]struct{}{}, OlderThanMs: r.DurationFilterMillis}
+	for _, id := range r.ProducerIDFilters {
+		req.ProducerIDs[id] = struct{}{}
+	}
 	resp := kmsg.NewPtrListTransactionsResponse()
 	for _, name := range r.StateFilters {
 		if s, ok := stateOf(name); ok {
-			req.States = append(req.States, s)
+			req.States[s] = struct{}{}
 		} else {
 			resp.UnknownStateFilters = append(resp.UnknownStateFilters, name)
 		}

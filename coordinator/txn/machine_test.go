@@ -261,7 +261,7 @@ func (h *harness) exhaust(id string) {
 }
 
 func (h *harness) list(t *testing.T, d *datadriven.TestData) {
-	req := ListTxns{OlderThanMs: -1}
+	req := ListTxns{States: map[State]struct{}{}, ProducerIDs: map[int64]struct{}{}, OlderThanMs: -1}
 	scan(t, d, "older", &req.OlderThanMs)
 	for _, a := range d.CmdArgs {
 		switch a.Key {
@@ -271,7 +271,7 @@ func (h *harness) list(t *testing.T, d *datadriven.TestData) {
 				if !ok {
 					d.Fatalf(t, "state %s", name)
 				}
-				req.States = append(req.States, s)
+				req.States[s] = struct{}{}
 			}
 		case "pids":
 			for _, v := range a.Vals {
@@ -279,7 +279,7 @@ func (h *harness) list(t *testing.T, d *datadriven.TestData) {
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				req.ProducerIDs = append(req.ProducerIDs, n)
+				req.ProducerIDs[n] = struct{}{}
 			}
 		case "pattern":
 			req.Pattern = regexp.MustCompile("^(?:" + a.Vals[0] + ")$")

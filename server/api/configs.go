@@ -51,8 +51,12 @@ func (h *Handlers) fillConfigs(req *kmsg.DescribeConfigsRequest, resp *kmsg.Desc
 				answer.ErrorMessage = protocol.Message(err)
 			}
 		}
+		names := make(map[string]struct{}, len(asked.ConfigNames))
+		for _, name := range asked.ConfigNames {
+			names[name] = struct{}{}
+		}
 		for _, e := range entries {
-			if len(asked.ConfigNames) == 0 || slices.Contains(asked.ConfigNames, e.Name) {
+			if _, ok := names[e.Name]; ok || len(names) == 0 {
 				answer.Configs = append(answer.Configs, configEntry(e, req))
 			}
 		}
