@@ -166,6 +166,32 @@ func (w *world) names(part string) (names []string) {
 	return names
 }
 
+// A log that nobody uses after a start is cleaned all the same, by the cleaner's first
+// look; one that is empty is not opened for that.
+func TestIdleLogsAreCleanedAfterAStart(t *testing.T) {
+	w := newCleaningWorld(t)
+	w.cfg.RetentionCheck = -1
+	w.mustOpen()
+	empty := TopicPartition{Topic: testTopic.Topic, Partition: 1}
+	must(w.store.OpenLog(empty, testID, compactConfig()))
+	w.fill(w.compactedLog(compactConfig()), 50)
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	w.mustOpen()
+	l, other := w.compactedLog(compactConfig()), must(w.store.OpenLog(empty, testID, compactConfig()))
+	if l.loaded.Load() || other.loaded.Load() {
+		t.Fatal("a clean start has loaded a log")
+	}
+	w.tick()
+	if base := active(l.list()).BaseOffset(); l.cleanedTo.Load() != base || base == 0 {
+		t.Errorf("cleaned to %d of %d", l.cleanedTo.Load(), base)
+	}
+	if other.loaded.Load() {
+		t.Error("an empty log was loaded")
+	}
+}
+
 func TestCleanerSleepsWithoutCompactedLogs(t *testing.T) {
 	w := newCleaningWorld(t)
 	w.mustOpen()

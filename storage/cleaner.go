@@ -200,6 +200,9 @@ func (w *cleanWorker) newMap(keys int64) *compact.OffsetMap {
 // run cleans one log after the other until there is none to clean.
 func (c *cleaner) run(worker int) {
 	var w *cleanWorker
+	if worker == 0 {
+		c.openIdle()
+	}
 	skip := map[*Log]bool{} // of these nothing more is to be had in this run
 	for !c.stopped() {
 		l, plan := c.choose(skip)
@@ -266,8 +269,21 @@ func (c *cleaner) choose(skip map[*Log]bool) (*Log, compact.Plan) {
 	return best, plan
 }
 
-// candidates are the logs that may be cleaned now, in a fixed order. A log that
-// nobody has used yet is not opened for that; retention opens it before long.
+// openIdle loads the compacted logs that nobody has used since the start, one after
+// the other: what they have to clean is not known before. The first look does that,
+// a while after the start, so that a start opens none.
+func (c *cleaner) openIdle() {
+	for _, l := range c.s.Logs() {
+		if c.stopped() {
+			return
+		}
+		if l.cfg.Load().Compact && !l.loaded.Load() && l.Err() == nil && !l.nothingToRetain() {
+			_ = l.ensure(false) // it is offline then, and the log of the broker says why
+		}
+	}
+}
+
+// candidates are the logs that may be cleaned now, in a fixed order.
 func (c *cleaner) candidates() []*Log {
 	all := c.s.Logs()
 	c.mu.Lock()
