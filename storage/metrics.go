@@ -36,6 +36,8 @@ func newMetrics(r *telemetry.Registry, s *Store) metrics {
 	r.GaugeFunc("barnabas_storage_open_files", "Open segment and index files.", func() float64 { return float64(s.seg.Files.Open()) })
 	r.GaugeFunc("barnabas_storage_partitions", "Opened partition logs.", func() float64 { return float64(len(s.Logs())) })
 	r.GaugeFunc("barnabas_storage_offline_partitions", "Partitions that are offline.", func() float64 { return float64(s.offlineCount()) })
+	r.GaugeFunc("barnabas_partitions_with_late_transactions", "Partitions whose oldest open transaction has had no record for transaction.max.timeout.ms and five minutes: `barnabas txn find-hanging` shows it.",
+		func() float64 { return float64(s.lateTransactions()) })
 	return m
 }
 
@@ -62,6 +64,17 @@ func (m *metrics) cleaned(st compact.Stats) {
 	m.cleanerRead.Add(float64(st.BytesRead))
 	m.cleanerWritten.Add(float64(st.BytesWritten))
 	m.cleanerRemoved.Add(float64(st.RecordsRead - st.RecordsWritten))
+}
+
+// lateTransactions counts the partitions with a late transaction.
+func (s *Store) lateTransactions() int {
+	n, now := 0, nowMs(s.env.Clock)
+	for _, l := range s.Logs() {
+		if l.stable.late(now, s.cfg.TransactionMaxTimeoutMs) {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Store) offlineCount() int {

@@ -46,7 +46,7 @@ func (l *Log) loadProducersLocked(end, sound int64, trust bool) error {
 	for _, s := range l.list() {
 		err = errors.Join(err, s.WriteAborted()) // a flush writes the last one's only
 	}
-	l.stable.reset(l.producers.FirstOpen())
+	l.stable.reset(&l.producers)
 	return err
 }
 

@@ -13,6 +13,8 @@ import (
 type stability struct {
 	// firstOpen is where the oldest open transaction begins, NoOffset for none.
 	firstOpen atomic.Int64
+	// writtenMs is when that transaction's producer wrote last, -1 for none.
+	writtenMs atomic.Int64
 	// waiting is the number of decided transactions in the list.
 	waiting atomic.Int64
 
@@ -62,12 +64,28 @@ func (s *stability) dropLocked(highWatermark int64) {
 }
 
 // reset starts anew with what is open.
-func (s *stability) reset(firstOpen int64) {
+func (s *stability) reset(open *producer.Table) {
 	s.mu.Lock()
 	s.decided = nil
 	s.waiting.Store(0)
 	s.mu.Unlock()
-	s.firstOpen.Store(firstOpen)
+	s.open(open)
+}
+
+// open tells of the oldest open transaction.
+func (s *stability) open(t *producer.Table) {
+	s.writtenMs.Store(t.FirstOpenWrittenMs())
+	s.firstOpen.Store(t.FirstOpen())
+}
+
+// lateBufferMs is what Kafka allows a transaction beyond the longest time-out before
+// it counts as late.
+const lateBufferMs = 5 * 60 * 1000
+
+// late says that the oldest open transaction should have been ended long ago.
+func (s *stability) late(nowMs, maxTimeoutMs int64) bool {
+	written := s.writtenMs.Load()
+	return written > 0 && nowMs-written > maxTimeoutMs+lateBufferMs
 }
 
 // lastStable is the last stable offset at a high watermark. The open transactions

@@ -45,6 +45,7 @@ const (
 	defaultRetentionCheck  = 5 * time.Minute
 	defaultCheckpointEvery = time.Minute
 	defaultProducerExpiry  = 24 * 60 * 60 * 1000
+	defaultTxnMaxTimeout   = 15 * 60 * 1000
 	defaultRecoveryThreads = 2
 	// healthEvery is how often offline partitions, free space and delayed
 	// deletions are looked at.
@@ -59,6 +60,7 @@ func (c StoreConfig) withDefaults() StoreConfig {
 	c.RetentionCheck = orDefault(c.RetentionCheck, defaultRetentionCheck)
 	c.CheckpointEvery = orDefault(c.CheckpointEvery, defaultCheckpointEvery)
 	c.ProducerIDExpirationMs = orDefault(c.ProducerIDExpirationMs, defaultProducerExpiry)
+	c.TransactionMaxTimeoutMs = orDefault(c.TransactionMaxTimeoutMs, defaultTxnMaxTimeout)
 	c.RecoveryThreads = orDefault(c.RecoveryThreads, defaultRecoveryThreads)
 	return c
 }

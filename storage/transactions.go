@@ -59,7 +59,7 @@ func (l *Log) commitProducersLocked() error {
 		}
 		l.stable.decide(ended, l.highWatermark.Load())
 	}
-	l.stable.firstOpen.Store(l.producers.FirstOpen())
+	l.stable.open(&l.producers)
 	return nil
 }
 

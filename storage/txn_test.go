@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -333,6 +334,49 @@ func TestLastStableOffset(t *testing.T) {
 	if got := l.LastStableOffset(5); got != 4 {
 		t.Errorf("once the first record of the open transaction is deleted, the last stable offset is %d", got)
 	}
+}
+
+// TestLateTransactions counts a partition while its oldest open transaction has had
+// no record for the longest time-out and Kafka's five minutes, after a start too.
+func TestLateTransactions(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.TransactionMaxTimeoutMs = 60_000
+	w.cfg.RetentionCheck = -1 // nothing expires
+	w.mustOpen()
+	begin := func(id int64) {
+		t.Helper()
+		if _, err := appendTxn(w.log(), makeTxn(w.clock.Now().UnixMilli(), "a", 1, stamp(id, 0, 0)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := func(what string, want int) {
+		t.Helper()
+		if got := w.store.lateTransactions(); got != want {
+			t.Errorf("%s: %d partitions with late transactions, want %d", what, got, want)
+		}
+	}
+	late("without transactions", 0)
+	begin(1)
+	w.clock.Advance(6 * time.Minute)
+	late("at the end of its time", 0)
+	begin(2)
+	w.clock.Advance(time.Millisecond)
+	late("after it", 1)
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	w.mustOpen()
+	if err := w.log().ensure(false); err != nil {
+		t.Fatal(err)
+	}
+	late("after a start", 1)
+	if _, err := w.log().Append(AppendRequest{Batches: makeMarker(w.clock.Now().UnixMilli(), 1, 0, false, 0), Internal: true}); err != nil {
+		t.Fatal(err)
+	}
+	late("with only the second open", 0)
+	w.clock.Advance(7 * time.Minute)
+	late("after the second's time", 1)
+	w.abandon()
 }
 
 // TestStartVerificationDoesNotWait is for a caller on an event loop.

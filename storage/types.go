@@ -165,6 +165,9 @@ type StoreConfig struct {
 	CheckpointEvery time.Duration
 	// ProducerIDExpirationMs is producer.id.expiration.ms.
 	ProducerIDExpirationMs int64
+	// TransactionMaxTimeoutMs is transaction.max.timeout.ms, after which, and five
+	// minutes, an open transaction counts as late.
+	TransactionMaxTimeoutMs int64
 	// RecoveryThreads is num.recovery.threads.per.data.dir.
 	RecoveryThreads int
 	// Cleaner is about compaction.

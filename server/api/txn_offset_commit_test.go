@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
@@ -49,10 +50,13 @@ type txnBroker struct {
 	c      *testClient
 }
 
-func newTxnBroker(t *testing.T) *txnBroker {
+func newTxnBroker(t *testing.T) *txnBroker { return newTxnBrokerWith(t, true) }
+
+// newTxnBrokerWith sets transaction.partition.verification.enable.
+func newTxnBrokerWith(t *testing.T, verification bool) *txnBroker {
 	d := newDataBroker(t)
 	b := &txnBroker{dataBroker: d, txn: &oneTransaction{producerID: 9, partitions: map[storage.TopicPartition]bool{}}}
-	d.make(group.Topic, 50, func(cfg *replica.TopicConfig, _ *metadata.Partition) { cfg.Log.VerifyTransactions = true })
+	d.make(group.Topic, 50, func(cfg *replica.TopicConfig, _ *metadata.Partition) { cfg.Log.VerifyTransactions = verification })
 	d.make("t", 2, nil)
 	b.groups = group.NewCoordinator(group.Options{
 		Config: group.DefaultConfig(), Clock: d.clk, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" },
@@ -94,6 +98,18 @@ func (b *txnBroker) commit(version int16, change func(*kmsg.TxnOffsetCommitReque
 		b.t.Errorf("v%d answers for topic %q %x", version, resp.Topics[0].Topic, resp.Topics[0].TopicID)
 	}
 	return kerr.TypedErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
+}
+
+// TestTxnOffsetCommitUnverified is transaction.partition.verification.enable=false: the
+// coordinator is asked only by requests that add the group's partition, as in Kafka.
+func TestTxnOffsetCommitUnverified(t *testing.T) {
+	for version := int16(0); version <= 6; version++ {
+		b := newTxnBrokerWith(t, false)
+		b.want(fmt.Sprintf("v%d without AddOffsetsToTxn", version), b.commit(version, nil), nil)
+		if asked := b.txn.asked > 0; asked != (version >= txnCommitAdds) {
+			t.Errorf("v%d: the coordinator was asked: %v", version, asked)
+		}
+	}
 }
 
 func (b *txnBroker) want(what string, got, want *kerr.Error) {

@@ -129,15 +129,16 @@ func (s *Snapshot) logConfig(overrides map[string]string) storage.LogConfig {
 // StoreConfig is what the data folder needs to know.
 func (s *Snapshot) StoreConfig() storage.StoreConfig {
 	return storage.StoreConfig{
-		FlushBehindBytes:       FlushBehindBytes.Get(s),
-		ReserveBytes:           ReserveBytes.Get(s),
-		OpenFiles:              int(OpenFiles.Get(s)),
-		MappedBytes:            MappedBytes.Get(s),
-		RetentionCheck:         milliseconds(LogRetentionCheckIntervalMs.Get(s)),
-		CheckpointEvery:        milliseconds(ReplicaHighWatermarkCheckpointIntervalMs.Get(s)),
-		ProducerIDExpirationMs: int64(ProducerIDExpirationMs.Get(s)),
-		RecoveryThreads:        int(NumRecoveryThreadsPerDataDir.Get(s)),
-		Cleaner:                s.CleanerConfig(),
+		FlushBehindBytes:        FlushBehindBytes.Get(s),
+		ReserveBytes:            ReserveBytes.Get(s),
+		OpenFiles:               int(OpenFiles.Get(s)),
+		MappedBytes:             MappedBytes.Get(s),
+		RetentionCheck:          milliseconds(LogRetentionCheckIntervalMs.Get(s)),
+		CheckpointEvery:         milliseconds(ReplicaHighWatermarkCheckpointIntervalMs.Get(s)),
+		ProducerIDExpirationMs:  int64(ProducerIDExpirationMs.Get(s)),
+		TransactionMaxTimeoutMs: int64(TransactionMaxTimeoutMs.Get(s)),
+		RecoveryThreads:         int(NumRecoveryThreadsPerDataDir.Get(s)),
+		Cleaner:                 s.CleanerConfig(),
 	}
 }
 

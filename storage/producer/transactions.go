@@ -30,6 +30,15 @@ func (t *Table) FirstOpen() int64 {
 	return t.open[0].firstOffset
 }
 
+// FirstOpenWrittenMs is when the producer of the oldest open transaction wrote last,
+// by the timestamps of its records; -1 when none is open.
+func (t *Table) FirstOpenWrittenMs() int64 {
+	if len(t.open) == 0 {
+		return -1
+	}
+	return t.entries[t.open[0].producerID].LastTimestampMs
+}
+
 // reopen notes that a producer's transaction begins at another offset than before;
 // -1 is none.
 func (t *Table) reopen(id, before, now int64) {
