@@ -59,7 +59,7 @@ func (w *Wire) Ask(req kmsg.Request, timeout time.Duration) (kmsg.Response, erro
 		return nil, fmt.Errorf("the answer carries correlation id %d, not %d", got, w.nextID)
 	}
 	resp, body := req.ResponseKind(), frame[4:]
-	if resp.IsFlexible() && resp.Key() != int16(kmsg.ApiVersions) {
+	if _, versions := resp.(*kmsg.ApiVersionsResponse); resp.IsFlexible() && !versions {
 		body = body[1:]
 	}
 	return resp, resp.ReadFrom(body)

@@ -71,7 +71,7 @@ func fencing(t *testing.T, ctx context.Context, c Transactor) {
 	if err := first.Send(ctx, topic, []Record{{Value: []byte("lost")}}); err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.Transactional(ctx, id, "g-"+id, input)
+	second, err := c.Transactional(ctx, id, "h-"+id, input)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 }
 
 func TestCases(t *testing.T) {
-	names := cases.Common("codec-zstd", "idempotent", "group-range", "group-roundrobin", "admin", "transaction")
-	cases.Run(t, newClient(), append(names, more...), lacks)
+	cases.Run(t, newClient(), cases.Common("codec-zstd", "idempotent", "group-range", "group-roundrobin", "group-cooperative-sticky",
+		"group-consumer", "admin", "transaction", "fencing"), lacks)
 }
 
 // client is confluent-kafka-go as the cases want it.

@@ -10,10 +10,7 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/clients/cases"
 )
 
-var (
-	more  = []string{"fencing", "group-cooperative-sticky", "group-consumer"}
-	lacks map[string]string
-)
+var lacks map[string]string
 
 func newClient() cases.Client { return lister{} }
 

@@ -10,15 +10,12 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/clients/cases"
 )
 
-var (
-	more  []string
-	lacks = map[string]string{
-		"admin-groups":             "the client cannot list groups",
-		"fencing":                  "the client takes an EndTxn that the broker refuses for a commit, with Apache Kafka as well",
-		"group-cooperative-sticky": "the client is older than its cooperative assignor",
-		"group-consumer":           "the client is older than KIP-848",
-	}
-)
+var lacks = map[string]string{
+	"admin-groups":             "the client cannot list groups",
+	"fencing":                  "the client takes an EndTxn that the broker refuses for a commit, with Apache Kafka as well",
+	"group-cooperative-sticky": "the client is older than its cooperative assignor",
+	"group-consumer":           "the client is older than KIP-848",
+}
 
 func newClient() cases.Client { return client{} }
 

@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestCases(t *testing.T) {
-	names := cases.Common("codec-zstd", "group-range", "group-roundrobin")
-	cases.Run(t, newClient(), append(names, more...), lacks)
+	cases.Run(t, newClient(), cases.Common("codec-zstd", "group-range", "group-roundrobin", "admin"), lacks)
 }
 
 // caseClient is kafka-go as the cases want it.

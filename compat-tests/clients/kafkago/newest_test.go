@@ -12,13 +12,10 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
-var (
-	more  = []string{"admin"}
-	lacks = map[string]string{
-		"idempotent":       "the client has no idempotent producer",
-		"transaction-read": "the client's readers give out aborted records and markers too, from Apache Kafka as well; what its transactions wrote is read by franz-go",
-	}
-)
+var lacks = map[string]string{
+	"idempotent":       "the client has no idempotent producer",
+	"transaction-read": "the client's readers give out aborted records and markers too, from Apache Kafka as well; what its transactions wrote is read by franz-go",
+}
 
 func newClient() cases.Client { return administrator{} }
 

@@ -11,15 +11,12 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
-var (
-	more  []string
-	lacks = map[string]string{
-		"admin":       "the client has no requests for configs, partitions and groups",
-		"idempotent":  "the client has no idempotent producer",
-		"transaction": "the client has no transactions",
-		"fencing":     "the client has no transactions",
-	}
-)
+var lacks = map[string]string{
+	"admin":       "the client has no requests for configs, partitions and groups",
+	"idempotent":  "the client has no idempotent producer",
+	"transaction": "the client has no transactions",
+	"fencing":     "the client has no transactions",
+}
 
 func newClient() cases.Client { return caseClient{} }
 

@@ -13,8 +13,8 @@ import (
 )
 
 func TestCases(t *testing.T) {
-	names := cases.Common("idempotent", "group-range", "group-roundrobin", "admin")
-	cases.Run(t, newClient(), append(names, more...), lacks)
+	cases.Run(t, newClient(), cases.Common("codec-zstd", "idempotent", "group-range", "group-roundrobin", "group-sticky",
+		"admin", "transaction", "fencing"), lacks)
 }
 
 // client is sarama as the cases want it.

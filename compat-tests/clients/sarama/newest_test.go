@@ -14,10 +14,7 @@ import (
 
 const clientName = "IBM/sarama"
 
-var (
-	more  = []string{"codec-zstd", "group-sticky", "transaction", "fencing"}
-	lacks map[string]string
-)
+var lacks map[string]string
 
 var strategies = map[string]sarama.BalanceStrategy{
 	"range": sarama.NewBalanceStrategyRange(), "roundrobin": sarama.NewBalanceStrategyRoundRobin(), "sticky": sarama.NewBalanceStrategySticky(),

@@ -10,15 +10,12 @@ import (
 
 const clientName = "Shopify/sarama"
 
-var (
-	more  []string
-	lacks = map[string]string{
-		"codec-zstd":   "the client sends zstd in a version of Produce that may not have it, which Apache Kafka refuses too",
-		"group-sticky": "the client is older than its sticky assignor",
-		"transaction":  "the client has no transactions",
-		"fencing":      "the client has no transactions",
-	}
-)
+var lacks = map[string]string{
+	"codec-zstd":   "the client sends zstd in a version of Produce that may not have it, which Apache Kafka refuses too",
+	"group-sticky": "the client is older than its sticky assignor",
+	"transaction":  "the client has no transactions",
+	"fencing":      "the client has no transactions",
+}
 
 var strategies = map[string]sarama.BalanceStrategy{
 	"range": sarama.BalanceStrategyRange, "roundrobin": sarama.BalanceStrategyRoundRobin,

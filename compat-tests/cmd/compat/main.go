@@ -18,6 +18,7 @@ import (
 var rows = []string{
 	"kcat",
 	"franz",
+	"franz@old",
 	"kgosuite",
 	"sarama",
 	"sarama@old",

@@ -1,3 +1,5 @@
+//go:build !old
+
 package franz
 
 import (
@@ -10,11 +12,6 @@ import (
 
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
-
-func TestMain(m *testing.M) {
-	harness.Describe("twmb/franz-go", harness.ModuleVersion("github.com/twmb/franz-go"))
-	harness.Main(m, nil)
-}
 
 func client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
