@@ -36,17 +36,26 @@ func (c *Call) Conn() *network.Conn { return c.Net.Conn }
 func (c *Call) ClientHost() string { return "/" + c.Net.Conn.RemoteHost() }
 
 // keep counts a part of the answer whose size the request does not tell, such as a
-// group's members, and charges it to the memory budget. It is false once the answer
-// has become too large to be given: the handler drops the part and hangs up.
+// group's members, and charges it to the memory budget. It is false once the answer,
+// or that and all others that are being collected, have become too large to be given:
+// the handler drops the part and hangs up.
 func (c *Call) keep(part any) bool {
-	n := heldBytes(reflect.ValueOf(part))
-	c.Net.Charge(n)
-	return c.keptBytes.Add(int64(n)) <= handledMax
+	n := int64(heldBytes(reflect.ValueOf(part)))
+	c.Net.Charge(int(n))
+	own, all := c.keptBytes.Add(n), c.h.keptBytes.Add(n)
+	return own <= largeBytes || all <= handledMax
+}
+
+// drop gives back what keep has counted.
+func (c *Call) drop() {
+	if n := c.keptBytes.Swap(0); n != 0 {
+		c.h.keptBytes.Add(-n)
+	}
 }
 
 // hangupTooLarge refuses a request because keep has been false.
 func (c *Call) hangupTooLarge() {
-	c.Hangup(fmt.Sprintf("%s version %d: the answer would take more than %d bytes", c.row.Name, c.Header.Version, handledMax))
+	c.Hangup(fmt.Sprintf("%s version %d: the answer, with those to other requests, would take more than %d bytes", c.row.Name, c.Header.Version, handledMax))
 }
 
 // heldBytes is about what a part of an answer takes in memory or, where parts share
@@ -97,6 +106,7 @@ func (c *Call) ReplyFrame(r network.Response) {
 		}
 	}
 	c.h.metrics.observe(c, size)
+	c.drop()
 	c.Net.Complete(r)
 }
 
@@ -109,6 +119,7 @@ func (c *Call) NoReply() {
 // Hangup closes the connection, with the reason in one log line.
 func (c *Call) Hangup(reason string) {
 	c.h.metrics.observe(c, 0)
+	c.drop()
 	c.Net.Hangup(reason)
 }
 

@@ -142,7 +142,14 @@ func (d *Dispatcher) Serve(r *network.Request) {
 		r.Hangup(err.Error())
 		return
 	}
+	served := false
+	defer func() {
+		if !served { // it has panicked, and the network ends it
+			c.drop()
+		}
+	}()
 	c.row.serve(d.h, c, req)
+	served = true
 }
 
 // admit charges what a request will take to the memory budget, before anything of

@@ -221,3 +221,37 @@ func TestLargeRequestsAreServedOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// wordyGroups answers every DescribeGroup with 100 KiB.
+type wordyGroups struct{ Groups }
+
+func (wordyGroups) DescribeGroup(id string, _ int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
+	answer := kmsg.NewDescribeGroupsResponseGroup()
+	answer.Group, answer.ProtocolType = id, strings.Repeat("x", 30<<10)
+	answer.Protocol, answer.State = answer.ProtocolType, answer.ProtocolType
+	done(&answer)
+}
+
+// TestCollectedAnswersAreBoundedTogether has other calls collect nearly all that may
+// be collected: a large answer is refused then, a small one is not, and both give back
+// what they had.
+func TestCollectedAnswersAreBoundedTogether(t *testing.T) {
+	const others = handledMax - largeBytes
+	b := newTestBroker(t, func(h *Handlers) { h.Groups = wordyGroups{} })
+	b.h.keptBytes.Store(others)
+	ask := kmsg.NewPtrDescribeGroupsRequest()
+	for _, tc := range []struct {
+		groups int
+		served bool
+	}{{5, true}, {20, false}, {10, true}} {
+		ask.Groups = make([]string, tc.groups)
+		c := b.dial("client")
+		c.send(kmsg.NewRequestFormatter().AppendRequest(nil, ask, 1)[4:])
+		if got := c.receive(); (got != nil) != tc.served {
+			t.Errorf("%d groups: answered %d bytes", tc.groups, len(got))
+		}
+		if got := b.h.keptBytes.Load(); got != others {
+			t.Errorf("%d groups: %d bytes are kept", tc.groups, got-others)
+		}
+	}
+}

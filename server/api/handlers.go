@@ -2,6 +2,7 @@ package api
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -65,6 +66,8 @@ type Handlers struct {
 	table        []API
 	metrics      *metrics
 	heavy, bulky chan struct{}
+	// keptBytes is what Call.keep has counted for all calls.
+	keptBytes atomic.Int64
 }
 
 // Controller decides requests that change metadata.
