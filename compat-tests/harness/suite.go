@@ -24,9 +24,8 @@ type Suite struct {
 	// Parse reads what the command prints.
 	Parse func(line string, report func(SuiteOutcome))
 	// OutOfScope are tests that ask for what is not offered; Oracle are those that fail against Apache Kafka as well.
-	// Deliberate are those that find what is meant to differ from Apache Kafka. Each has its reason. A test in none of
-	// the lists must pass.
-	OutOfScope, Oracle, Deliberate map[string]string
+	// Each has its reason. A test on neither list must pass.
+	OutOfScope, Oracle map[string]string
 	// Least is how many tests the version has at the least, so that none goes missing unseen.
 	Least int
 	Limit time.Duration
@@ -113,7 +112,7 @@ func (s *Suite) repeat(t *testing.T, outcomes map[string]SuiteOutcome) {
 	if len(names) < s.Least {
 		t.Errorf("%d tests are reported, want %d at the least", len(names), s.Least)
 	}
-	for _, list := range []map[string]string{s.OutOfScope, s.Oracle, s.Deliberate} {
+	for _, list := range []map[string]string{s.OutOfScope, s.Oracle} {
 		for name := range list {
 			if _, ok := outcomes[name]; !ok && !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, name+"/") }) {
 				t.Errorf("%s is on a list, but is no test of the suite", name)
@@ -127,9 +126,6 @@ func (s *Suite) known(name string) (string, bool) {
 	for {
 		if why, ok := s.OutOfScope[name]; ok {
 			return why, true
-		}
-		if why, ok := s.Deliberate[name]; ok && KindFromEnv() == Barnabas {
-			return "differs from Apache Kafka: " + why, true
 		}
 		if why, ok := s.Oracle[name]; ok {
 			return "fails against Apache Kafka too: " + why, true

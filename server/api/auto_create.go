@@ -1,7 +1,7 @@
 package api
 
 import (
-	"slices"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -12,33 +12,35 @@ import (
 // that somebody merely asked for; Kafka's request.timeout.ms.
 const autoCreateTimeoutMs = 30_000
 
-// createMissing asks the controller for topics with the defaults of the broker
-// and calls done once it has decided, on any goroutine. Whether a topic exists
-// then is for the image to say: another client may have created it just now.
-// The coordinators' topics are made with their own settings.
-func (h *Handlers) createMissing(names []string, done func()) {
-	if i := slices.IndexFunc(names, protocol.IsInternalTopic); i >= 0 {
-		rest := slices.Delete(slices.Clone(names), i, i+1)
-		h.ensureTopic(names[i], func(error) { h.createMissing(rest, done) })
-		return
-	}
-	if len(names) == 0 {
-		done()
-		return
-	}
+// maxAutoCreating is how many topics may be on their way at a time: 2.5 MB of
+// names of the greatest length. Who asks for more asks again anyway.
+const maxAutoCreating = 10_000
+
+// autoCreate has topics made that somebody asked for, with the defaults of the
+// broker, and does not wait for it. The coordinators' topics are made with their
+// own settings.
+func (h *Handlers) autoCreate(names []string) {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.SetVersion(req.MaxVersion())
 	req.TimeoutMillis = autoCreateTimeoutMs
-	for _, name := range names {
+	var made []string
+	for _, name := range h.autoCreating.add(names) {
+		if protocol.IsInternalTopic(name) {
+			h.ensureTopic(name, func(error) { h.autoCreating.remove(name) })
+			continue
+		}
 		t := kmsg.NewCreateTopicsRequestTopic()
 		t.Topic, t.NumPartitions, t.ReplicationFactor = name, -1, -1
-		req.Topics = append(req.Topics, t)
+		req.Topics, made = append(req.Topics, t), append(made, name)
+	}
+	if len(made) == 0 {
+		return
 	}
 	h.Controller.Handle(req, func(_ kmsg.Response, err error) {
 		if err != nil {
-			h.Log.Warn("auto-creating topics failed", "topics", len(names), "first", names[0], "error", err)
+			h.Log.Warn("auto-creating topics failed", "topics", len(made), "first", made[0], "error", err)
 		}
-		done()
+		h.autoCreating.remove(made...)
 	})
 }
 
@@ -52,4 +54,35 @@ func creatable(names []string) []string {
 		}
 	}
 	return out
+}
+
+// autoCreating are the topics on their way, so that clients that ask again
+// meanwhile do not have them made again.
+type autoCreating struct {
+	mu    sync.Mutex
+	names map[string]struct{}
+}
+
+// add returns those names that were not on their way.
+func (a *autoCreating) add(names []string) (added []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.names == nil {
+		a.names = map[string]struct{}{}
+	}
+	for _, name := range names {
+		if _, ok := a.names[name]; !ok && len(a.names) < maxAutoCreating {
+			a.names[name] = struct{}{}
+			added = append(added, name)
+		}
+	}
+	return added
+}
+
+func (a *autoCreating) remove(names ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, name := range names {
+		delete(a.names, name)
+	}
 }

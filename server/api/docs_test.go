@@ -22,7 +22,7 @@ var apiNotes = map[int16]string{
 	0:  "Writes record batches; before v3 message sets of format v0 and v1, which are stored as batches.",
 	1:  "Reads record batches, before v4 message sets of format v0 and v1 made of them: long polls, incremental sessions (KIP-227), topic ids (KIP-516).",
 	2:  "Offsets by timestamp, of the ends of a partition, and of its largest timestamp.",
-	3:  "Brokers, topics and leaders. An auto-created topic's row is in the response that created it.",
+	3:  "Brokers, topics and leaders. Topics are created by asking for them; their rows have an error until they are there.",
 	8:  "Commits consumer offsets.",
 	9:  "Reads committed offsets.",
 	10: "Which broker coordinates a group.",

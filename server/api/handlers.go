@@ -59,7 +59,8 @@ type Handlers struct {
 	// InternalTopic is how a coordinator's topic is made.
 	InternalTopic func(name string) InternalTopic
 
-	creations creations
+	creations    creations
+	autoCreating autoCreating
 	// table, metrics, heavy, which has a place for each of heavyDecodes, and bulky,
 	// which has one for a conversion between message formats that may take much
 	// memory, are set by NewDispatcher.

@@ -33,7 +33,9 @@ type testBroker struct {
 	log     lockedLog
 
 	image atomic.Pointer[metadata.Image]
-	// creations are the names of each CreateTopics that the controller saw.
+	// decide takes the controller's decisions, where a test makes them.
+	decide chan func()
+	// creations are the names of each CreateTopics that the controller decided.
 	creations [][]string
 	// refuse makes the controller fail.
 	refuse error
@@ -100,6 +102,14 @@ func (b *testBroker) addTopic(name string, partitions int) metadata.TopicID {
 
 // Handle implements Controller.
 func (b *testBroker) Handle(req kmsg.Request, done func(kmsg.Response, error)) {
+	if b.decide == nil {
+		b.handle(req, done)
+		return
+	}
+	b.decide <- func() { b.handle(req, done) }
+}
+
+func (b *testBroker) handle(req kmsg.Request, done func(kmsg.Response, error)) {
 	create, ok := req.(*kmsg.CreateTopicsRequest)
 	if !ok || b.refuse != nil {
 		done(nil, errors.Join(b.refuse, fmt.Errorf("no answer to %T", req)))

@@ -9,7 +9,8 @@ import (
 )
 
 // metadata serves Metadata v0-13. Topics that may be created by asking for them
-// are, and their rows are in the same response.
+// are, but as in Kafka the answer does not wait for it: it has an error in their
+// rows, and the client asks again.
 func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.MetadataResponse) {
 	m := &metadataCall{h: h, c: c, req: req, resp: resp}
 	if err := m.parse(); err != nil {
@@ -22,18 +23,14 @@ func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.Metad
 		c.Net.Requeue()
 		return
 	}
-	missing := m.missing(h.Image())
-	if len(missing) == 0 || !h.AutoCreate() || !m.allowsCreation() {
-		m.fill(h.Image())
-		c.Reply()
-		return
+	img := h.Image()
+	m.fill(img)
+	var missing []string
+	if m.allowsCreation() && h.AutoCreate() {
+		missing = m.missing(img)
 	}
-	h.createMissing(missing, func() {
-		h.guard(c, func() {
-			m.fill(h.Image())
-			c.Reply()
-		})
-	})
+	c.Reply()
+	h.autoCreate(missing)
 }
 
 // inlineRows is how many partitions may be listed on an event loop: some tens of

@@ -79,19 +79,46 @@ func TestMetadataTopicLists(t *testing.T) {
 	}
 }
 
+// TestMetadataAutoCreates asks before the controller has decided, twice, and
+// after: as in Kafka the answer does not wait for the topic.
 func TestMetadataAutoCreates(t *testing.T) {
+	const before, after = "[new:3:0 old:0:2 a b:17:0 __share_group_state:3:0]", "[new:0:1 old:0:2 a b:17:0 __share_group_state:3:0]"
 	for v := int16(0); v <= kmsg.NewPtrMetadataRequest().MaxVersion(); v++ {
 		b := newTestBroker(t, nil)
+		b.decide = make(chan func(), 2)
 		b.addTopic("old", 2)
 		req := metadataOf("new", "old", "a b", "__share_group_state")
 		req.AllowAutoTopicCreation = true
-		resp := askAs[*kmsg.MetadataResponse](b.dial("client"), v, req)
-		if got, want := fmt.Sprint(topicRows(resp)), "[new:0:1 old:0:2 a b:17:0 __share_group_state:3:0]"; got != want {
-			t.Errorf("v%d: %s, want %s", v, got, want)
+		c := b.dial("client")
+		ask := func(want string) {
+			t.Helper()
+			if got := fmt.Sprint(topicRows(askAs[*kmsg.MetadataResponse](c, v, req))); got != want {
+				t.Errorf("v%d: %s, want %s", v, got, want)
+			}
 		}
-		if got := fmt.Sprint(b.creations); got != "[[new]]" {
+		ask(before)
+		ask(before)
+		(<-b.decide)()
+		ask(after)
+		if got := fmt.Sprint(b.creations, len(b.decide)); got != "[[new]] 0" {
 			t.Errorf("v%d: created %s", v, got)
 		}
+	}
+}
+
+// TestAutoCreatingForgets wants a topic that is no longer on its way, made or not,
+// to be made again when somebody asks, and no more than maxAutoCreating at a time.
+func TestAutoCreatingForgets(t *testing.T) {
+	var a autoCreating
+	for i := range maxAutoCreating {
+		a.add([]string{fmt.Sprint(i)})
+	}
+	if got := a.add([]string{"more"}); len(got) != 0 {
+		t.Errorf("%v is on its way beside %d others", got, maxAutoCreating)
+	}
+	a.remove("0", "1")
+	if got := fmt.Sprint(a.add([]string{"2", "1", "0", "more"})); got != "[1 0]" {
+		t.Errorf("added %s", got)
 	}
 }
 
