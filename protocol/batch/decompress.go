@@ -34,7 +34,7 @@ var largeWindows = make(chan struct{}, 1)
 type decompressor struct {
 	src  bytes.Reader
 	gzip gzipMembers
-	lz4  *lz4.Reader
+	lz4  lz4Frame
 	zstd *zstd.Decoder
 	snap snappyReader
 	// window is scratch space for a cursor.
@@ -127,14 +127,26 @@ func (d *decompressor) lz4Reader(src []byte) (io.Reader, error) {
 		return nil, err
 	}
 	d.src.Reset(src[:size])
-	if d.lz4 == nil {
-		d.lz4 = lz4.NewReader(nil)
+	if d.lz4.Reader == nil {
+		d.lz4.Reader = lz4.NewReader(nil)
 		if err := d.lz4.Apply(lz4.ConcurrencyOption(1)); err != nil {
 			return nil, err
 		}
 	}
 	d.lz4.Reset(&d.src)
-	return d.lz4, nil
+	return &d.lz4, nil
+}
+
+// lz4Frame does not hold a frame's content against the checksum behind it, as Kafka
+// does not; that of a block counts.
+type lz4Frame struct{ *lz4.Reader }
+
+func (f *lz4Frame) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if errors.Is(err, lz4.ErrInvalidFrameChecksum) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 func (d *decompressor) zstdReader(src []byte) (io.Reader, error) {
@@ -183,7 +195,7 @@ func (d *decompressor) close() {
 	}
 	d.src.Reset(nil)
 	d.snap.reset(nil, 0)
-	if d.lz4 != nil {
+	if d.lz4.Reader != nil {
 		d.lz4.Reset(nil)
 	}
 	if d.zstd != nil {

@@ -57,6 +57,8 @@ func TestFramesThatKafkaReads(t *testing.T) {
 		{"lz4, a frame to skip before", LZ4, before(skippable...), false},
 		{"lz4, bytes behind", LZ4, behind(0, 1, 2), true},
 		{"lz4, a frame to skip behind", LZ4, behind(skippable...), true},
+		{"lz4, another sum of the content", LZ4, func(b []byte) []byte { return behind(1, 2, 3, 4)(lz4With(lz4ContentChecksum, 0)(b)) }, true},
+		{"lz4, without the sum of its content", LZ4, lz4With(lz4ContentChecksum, 0), false},
 		{"lz4, without its end", LZ4, func(b []byte) []byte { return b[:len(b)-8] }, false},
 		{"lz4, with half of its end", LZ4, func(b []byte) []byte { return b[:len(b)-2] }, false},
 		{"lz4, nothing", LZ4, func([]byte) []byte { return nil }, false},
