@@ -8,7 +8,8 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
-// transaction commits, aborts, and commits with a group's offset. What a committed reader sees are the two commits.
+// transaction commits, aborts with a group's offset, and commits with one. What a committed reader and the group see
+// are the two commits.
 func transaction(t *testing.T, ctx context.Context, c Transactor) {
 	input, topic := newTopic(t, 1), newTopic(t, partitions)
 	group, id := "g-"+topic, "t-"+topic
@@ -35,7 +36,11 @@ func transaction(t *testing.T, ctx context.Context, c Transactor) {
 		case "first":
 			must("commit", p.Commit(ctx))
 		case "aborted":
+			must("send an offset", p.SendOffset(ctx, 3))
 			must("abort", p.Abort(ctx))
+			if next, err := c.Committed(ctx, input, group); err != nil || next >= 0 {
+				t.Errorf("after the abort the group's offset is %d, want none: %v", next, err)
+			}
 		case "third":
 			must("send the offset", p.SendOffset(ctx, 7))
 			must("commit with an offset", p.Commit(ctx))
