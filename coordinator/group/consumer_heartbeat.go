@@ -47,7 +47,7 @@ func HeartbeatError(code *kerr.Error, why string) *kmsg.ConsumerGroupHeartbeatRe
 }
 
 func (s *step) consumerBeat(e Event, r *kmsg.ConsumerGroupHeartbeatRequest) (*kmsg.ConsumerGroupHeartbeatResponse, *refusal) {
-	if err := s.checkHeartbeat(e, r); err != nil {
+	if err := checkHeartbeat(&s.cfg, e.Client, r); err != nil {
 		return nil, err
 	}
 	if r.MemberEpoch == leaveEpoch || r.MemberEpoch == staticLeaveEpoch {
@@ -93,38 +93,38 @@ func (s *step) consumerBeat(e Event, r *kmsg.ConsumerGroupHeartbeatRequest) (*km
 }
 
 // checkHeartbeat looks at what a request says by itself.
-func (s *step) checkHeartbeat(e Event, r *kmsg.ConsumerGroupHeartbeatRequest) *refusal {
+func checkHeartbeat(cfg *Config, who Client, r *kmsg.ConsumerGroupHeartbeatRequest) *refusal {
 	if r.Version >= clientMemberIDs || r.MemberEpoch > 0 || r.MemberEpoch == leaveEpoch {
 		if blank(&r.MemberID) {
-			return refuse(kerr.InvalidRequest, "MemberId must not be empty.")
+			return refuse(kerr.InvalidRequest, "MemberId can't be empty.")
 		}
 	}
 	switch {
 	case blank(&r.Group):
-		return refuse(kerr.InvalidRequest, "GroupId must not be empty.")
+		return refuse(kerr.InvalidRequest, "GroupId can't be empty.")
 	case r.InstanceID != nil && blank(r.InstanceID):
-		return refuse(kerr.InvalidRequest, "InstanceId must not be empty.")
+		return refuse(kerr.InvalidRequest, "InstanceId can't be empty.")
 	case r.RackID != nil && blank(r.RackID):
-		return refuse(kerr.InvalidRequest, "RackId must not be empty.")
+		return refuse(kerr.InvalidRequest, "RackId can't be empty.")
 	case r.MemberEpoch < staticLeaveEpoch:
-		return refuse(kerr.InvalidRequest, "MemberEpoch %d is none.", r.MemberEpoch)
+		return refuse(kerr.InvalidRequest, "MemberEpoch is invalid.")
 	case r.MemberEpoch == staticLeaveEpoch && r.InstanceID == nil:
-		return refuse(kerr.InvalidRequest, "A member without InstanceId cannot leave for a while.")
+		return refuse(kerr.InvalidRequest, "InstanceId can't be null.")
 	}
 	if r.MemberEpoch == 0 {
 		switch {
 		case r.RebalanceTimeoutMillis == -1:
-			return refuse(kerr.InvalidRequest, "RebalanceTimeoutMs must be given when joining.")
+			return refuse(kerr.InvalidRequest, "RebalanceTimeoutMs must be provided in first request.")
 		case r.Topics == nil || len(r.Topics) > 0:
-			return refuse(kerr.InvalidRequest, "TopicPartitions must be empty when joining.")
+			return refuse(kerr.InvalidRequest, "TopicPartitions must be empty when (re-)joining.")
 		case r.SubscribedTopicNames == nil && r.SubscribedTopicRegex == nil:
-			return refuse(kerr.InvalidRequest, "SubscribedTopicNames or SubscribedTopicRegex must be given when joining.")
+			return refuse(kerr.InvalidRequest, "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 		}
 	}
-	if a := r.ServerAssignor; a != nil && !slices.Contains(s.cfg.Consumer.Assignors, *a) {
-		return refuse(kerr.UnsupportedAssignor, "ServerAssignor %s is not one of %s.", *a, strings.Join(s.cfg.Consumer.Assignors, ", "))
+	if a := r.ServerAssignor; a != nil && !slices.Contains(cfg.Consumer.Assignors, *a) {
+		return refuse(kerr.UnsupportedAssignor, "ServerAssignor %s is not supported. Supported assignors: %s.", *a, strings.Join(cfg.Consumer.Assignors, ", "))
 	}
-	for _, text := range []*string{&r.Group, &r.MemberID, r.InstanceID, r.RackID, r.SubscribedTopicRegex, &e.Client.ID} {
+	for _, text := range []*string{&r.Group, &r.MemberID, r.InstanceID, r.RackID, r.SubscribedTopicRegex, &who.ID} {
 		if text != nil && tooLong(*text) {
 			return refuse(kerr.InvalidRequest, "A string of %d bytes is too long.", len(*text))
 		}

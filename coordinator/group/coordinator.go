@@ -53,6 +53,8 @@ type Options struct {
 // are answered through done, exactly once and on any goroutine.
 type Coordinator struct {
 	rt         *runtime.Runtime[Event, Record, Answer]
+	cfg        Config
+	clock      clock.Clock
 	partitions func() int32
 	world      func() World
 	// topicsAt is the image in which topics were made last.
@@ -62,7 +64,7 @@ type Coordinator struct {
 // NewCoordinator serves nothing until it is told of partitions.
 func NewCoordinator(o Options) *Coordinator {
 	metrics := newMetrics(o.Metrics)
-	c := &Coordinator{partitions: o.Partitions, world: o.World}
+	c := &Coordinator{cfg: o.Config, clock: o.Clock, partitions: o.Partitions, world: o.World}
 	c.rt = runtime.New(runtime.Options[Event, Record, Answer]{
 		Topic: Topic, Open: o.Open, Written: o.Written, KV: o.KV, CheckpointPrefix: checkpointPrefix,
 		Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
@@ -134,23 +136,31 @@ func (c *Coordinator) WhenServing(groupID string, done func(error)) {
 func (c *Coordinator) partition(groupID string) (int32, error) {
 	n := c.partitions()
 	if n <= 0 {
-		return 0, protocol.Errorf(kerr.CoordinatorNotAvailable, "topic %s does not exist yet", Topic)
+		return 0, protocol.Errorf(kerr.NotCoordinator, "topic %s does not exist yet", Topic)
 	}
 	return PartitionFor(groupID, n), nil
 }
 
+// anyCall is the call of a request that no shard numbers.
+const anyCall = 1
+
 // submit puts a request to the group's machine. failed makes the response to an
 // error of the coordinator's own.
 func submit[Resp any](c *Coordinator, groupID string, who Client, req any, done func(Resp), failed func(*kerr.Error) Resp) {
-	p, err := c.partition(groupID)
-	if err != nil {
-		done(failed(codeOf(err)))
-		return
-	}
 	event := func(call uint64) Event {
 		e := c.event(req)
 		e.Call, e.Client = call, who
 		return e
+	}
+	p, err := c.partition(groupID)
+	if err != nil {
+		if e := event(anyCall); refusedAlone(&c.cfg, e) {
+			// A machine without groups says what is wrong with it.
+			done(New(c.cfg, nil).Handle(c.clock.Now(), e).Answers[0].Response.(Resp))
+			return
+		}
+		done(failed(codeOf(err)))
+		return
 	}
 	c.rt.Submit(p, event, func(a Answer, err error) {
 		if err != nil {
@@ -234,7 +244,8 @@ func (c *Coordinator) CommitTransactionalOffsets(who Client, r CommitPending, do
 func (c *Coordinator) StartVerification(groupID string, v storage.Verification, done func(partition int32, guard storage.VerificationGuard, err error)) {
 	p, err := c.partition(groupID)
 	if err != nil {
-		done(-1, 0, err)
+		// Kafka finds out when it looks for the log, and says it as of a failed append.
+		done(-1, 0, protocol.Errorf(kerr.CoordinatorNotAvailable, "verify a transaction: %w", err))
 		return
 	}
 	c.rt.StartVerification(p, v, func(guard storage.VerificationGuard, err error) { done(p, guard, err) })

@@ -1,8 +1,6 @@
 package group
 
 import (
-	"slices"
-
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -19,17 +17,12 @@ const skipAssignmentVersion = 9
 const maxPendingMembers = 1 << 14
 
 func (s *step) join(e Event, r *kmsg.JoinGroupRequest) {
-	if r.Group == "" || tooLong(r.Group) {
-		s.joinError(e.Call, r.MemberID, kerr.InvalidGroupID)
+	if code := checkJoin(&s.cfg, r); code != nil {
+		s.joinError(e.Call, r.MemberID, code)
 		return
 	}
-	if tooLong(e.Client.ID) || tooLong(r.ProtocolType) || r.InstanceID != nil && tooLong(*r.InstanceID) ||
-		slices.ContainsFunc(r.Protocols, func(p kmsg.JoinGroupRequestProtocol) bool { return tooLong(p.Name) }) {
+	if tooLongToJoin(e.Client, r) {
 		s.joinError(e.Call, "", kerr.InvalidRequest)
-		return
-	}
-	if r.SessionTimeoutMillis < s.cfg.MinSessionTimeoutMs || r.SessionTimeoutMillis > s.cfg.MaxSessionTimeoutMs {
-		s.joinError(e.Call, r.MemberID, kerr.InvalidSessionTimeout)
 		return
 	}
 	st := s.groups[r.Group]

@@ -134,7 +134,11 @@ func (c *Coordinator) partition(transactionalID string) (int32, error) {
 func (c *Coordinator) submit(transactionalID string, req any, done func(any, *kerr.Error)) {
 	p, err := c.partition(transactionalID)
 	if err != nil {
-		done(nil, codeOf(err))
+		code := codeOf(err)
+		if own := refusedAlone(&c.o.Config, req); own != nil {
+			code = own
+		}
+		done(nil, code)
 		return
 	}
 	event := func(call uint64) Event { return Event{Call: call, Level: c.o.Level(), Request: req} }

@@ -6,11 +6,8 @@ import "github.com/twmb/franz-go/pkg/kerr"
 // whoever had it. A transaction that is under way is aborted first, and the
 // producer told to ask again.
 func (s *step) initProducer(r InitProducer) any {
-	if r.TransactionalID == "" || len(r.TransactionalID) > maxString {
-		return producedError(kerr.InvalidRequest)
-	}
-	if r.TimeoutMs <= 0 || r.TimeoutMs > s.cfg.MaxTimeoutMs {
-		return producedError(kerr.InvalidTransactionTimeout)
+	if err := checkInit(&s.cfg, r); err != nil {
+		return producedError(err)
 	}
 	t := s.tx(r.TransactionalID)
 	if t == nil {

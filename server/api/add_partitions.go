@@ -124,20 +124,17 @@ func (h *Handlers) addOrVerify(p txn.Producer, partitions []storage.TopicPartiti
 }
 
 // addOffsetsToTxn serves AddOffsetsToTxn v0 to v4: the group's partition of the
-// internal topic becomes part of the transaction.
+// internal topic becomes part of the transaction. As in Kafka that does not make
+// the topic: the producer looks for the group's coordinator next, which does.
 func (h *Handlers) addOffsetsToTxn(c *Call, req *kmsg.AddOffsetsToTxnRequest, resp *kmsg.AddOffsetsToTxnResponse) {
-	h.ensureTopic(group.Topic, func(err error) {
-		t, ok := h.Image().Topic(group.Topic)
-		if err != nil || !ok {
-			resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
-			c.Reply()
-			return
-		}
-		tp := storage.TopicPartition{Topic: group.Topic, Partition: group.PartitionFor(req.Group, int32(len(t.Partitions)))}
-		p := txn.Producer{TransactionalID: req.TransactionalID, ID: req.ProducerID, Epoch: req.ProducerEpoch}
-		h.Transactions.AddPartitions(p, []storage.TopicPartition{tp}, 0, func(err *kerr.Error) {
-			resp.ErrorCode = fencedCode(err, req.Version >= firstFencedTxn)
-			c.Reply()
-		})
+	partitions := h.InternalTopic(group.Topic).Partitions
+	if t, ok := h.Image().Topic(group.Topic); ok {
+		partitions = int32(len(t.Partitions))
+	}
+	tp := storage.TopicPartition{Topic: group.Topic, Partition: group.PartitionFor(req.Group, partitions)}
+	p := txn.Producer{TransactionalID: req.TransactionalID, ID: req.ProducerID, Epoch: req.ProducerEpoch}
+	h.Transactions.AddPartitions(p, []storage.TopicPartition{tp}, 0, func(err *kerr.Error) {
+		resp.ErrorCode = fencedCode(err, req.Version >= firstFencedTxn)
+		c.Reply()
 	})
 }

@@ -152,12 +152,12 @@ func TestConsumerHeartbeatWithoutCoordinator(t *testing.T) {
 	g.h.Configs = testConfigs(t)
 	g.apply(&metadata.FeatureLevelRecord{Name: GroupVersionFeature, Level: 1})
 	c := g.dial("h")
-	if resp := askAs[*kmsg.ConsumerGroupHeartbeatResponse](c, 1, beat("g", "m", 0)); resp.ErrorCode != kerr.CoordinatorNotAvailable.Code {
+	if resp := askAs[*kmsg.ConsumerGroupHeartbeatResponse](c, 1, beat("g", "m", 0)); resp.ErrorCode != kerr.NotCoordinator.Code {
 		t.Errorf("heartbeat: %+v", resp)
 	}
 	ask := kmsg.NewPtrConsumerGroupDescribeRequest()
 	ask.Groups = []string{"g"}
-	if resp := askAs[*kmsg.ConsumerGroupDescribeResponse](c, 1, ask); resp.Groups[0].ErrorCode != kerr.CoordinatorNotAvailable.Code {
+	if resp := askAs[*kmsg.ConsumerGroupDescribeResponse](c, 1, ask); resp.Groups[0].ErrorCode != kerr.NotCoordinator.Code {
 		t.Errorf("describe: %+v", resp.Groups[0])
 	}
 }
