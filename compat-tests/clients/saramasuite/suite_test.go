@@ -22,8 +22,10 @@ const (
 )
 
 const (
-	severalBrokers = "needs several brokers"
-	inContainers   = "runs commands in its own containers"
+	severalBrokers = "needs several brokers, and there is one"
+	stopsBroker    = "stops a broker by docker compose"
+	readsLog       = "reads the broker's log by docker compose, once all its records are acknowledged"
+	runsJava       = "leaves itself out unless it can run Java by docker compose"
 )
 
 var suite = &harness.Suite{
@@ -32,18 +34,19 @@ var suite = &harness.Suite{
 	Parse:   harness.ParseGoTest(),
 	Least:   80,
 	Limit:   10 * time.Minute,
-	OutOfScope: map[string]string{
+	// Against one node of Apache Kafka 4.4 each of them fails in the same place.
+	Oracle: map[string]string{
 		"TestConsumerFetchFollowerFailover":        severalBrokers,
 		"TestFuncAdminAlterPartitionReassignments": severalBrokers,
 		"TestFuncAdminDescribeLogDirs":             severalBrokers,
-		"TestFuncAdminListConsumerGroupOffsets":    inContainers,
-		"TestFuncIdempotentBufferedSequence":       inContainers,
-		"TestFuncJavaInteropCooperativeRebalance":  inContainers,
-		"TestFuncTxnProduceWithBrokerFailure":      inContainers,
-		"TestJavaConsumerCompressionRoundTrip":     inContainers,
-		"TestJavaMurmur2PartitionerInterop":        inContainers,
-		"TestJavaProducerCompressionRoundTrip":     inContainers,
-		"TestReadOnlyAndAllCommittedMessages":      inContainers,
+		"TestFuncAdminListConsumerGroupOffsets":    stopsBroker,
+		"TestFuncTxnProduceWithBrokerFailure":      stopsBroker,
+		"TestFuncIdempotentBufferedSequence":       readsLog,
+		"TestFuncJavaInteropCooperativeRebalance":  runsJava,
+		"TestJavaConsumerCompressionRoundTrip":     runsJava,
+		"TestJavaMurmur2PartitionerInterop":        runsJava,
+		"TestJavaProducerCompressionRoundTrip":     runsJava,
+		"TestReadOnlyAndAllCommittedMessages":      "the suite leaves it out itself",
 	},
 }
 
