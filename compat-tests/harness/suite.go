@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,9 @@ type Suite struct {
 	// OutOfScope are tests that ask for what is not offered; Oracle are those that fail against Apache Kafka as well.
 	// Each has its reason. A test on neither list must pass.
 	OutOfScope, Oracle map[string]string
+	// Crash says why the client itself may die of a segmentation fault, against Apache Kafka as well. The suite is then
+	// run again; empty where it must not.
+	Crash string
 	// Least is how many tests the version has at the least, so that none goes missing unseen.
 	Least int
 	Limit time.Duration
@@ -51,6 +55,21 @@ func (s *Suite) Run(t *testing.T, env ...string) {
 	if s.err != nil {
 		Skip(t, "%v", s.err)
 	}
+	const attempts = 3
+	outcomes, stderr, err := s.once(t, env)
+	for i := 1; i < attempts && s.Crash != "" && segmentationFault(err); i++ {
+		t.Logf("run again after a segmentation fault: %s", s.Crash)
+		outcomes, stderr, err = s.once(t, env)
+	}
+	failed := t.Failed()
+	s.repeat(t, outcomes)
+	if err != nil && t.Failed() == failed && !s.expected(outcomes) {
+		t.Errorf("the suite ended with %v: %s", err, tail(stderr, 4000))
+	}
+}
+
+// once runs the command and returns what it said of its tests and how it ended.
+func (s *Suite) once(t *testing.T, env []string) (outcomes map[string]SuiteOutcome, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.command.Path, s.command.Args[1:]...)
@@ -59,9 +78,9 @@ func (s *Suite) Run(t *testing.T, env ...string) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	read, write := io.Pipe()
-	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = write, &stderr
-	outcomes := map[string]SuiteOutcome{}
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = write, &printed
+	outcomes = map[string]SuiteOutcome{}
 	done := make(chan error)
 	go func() {
 		lines := bufio.NewScanner(read)
@@ -72,7 +91,7 @@ func (s *Suite) Run(t *testing.T, env ...string) {
 		_, _ = io.Copy(io.Discard, read)
 		done <- lines.Err()
 	}()
-	runErr := cmd.Run()
+	err = cmd.Run()
 	write.Close()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -80,10 +99,16 @@ func (s *Suite) Run(t *testing.T, env ...string) {
 	if ctx.Err() != nil {
 		t.Errorf("not done after %s", s.Limit)
 	}
-	s.repeat(t, outcomes)
-	if runErr != nil && !t.Failed() && !s.expected(outcomes) {
-		t.Errorf("the suite ended with %v: %s", runErr, tail(stderr.String(), 4000))
+	return outcomes, printed.String(), err
+}
+
+func segmentationFault(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
 	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGSEGV
 }
 
 func (s *Suite) repeat(t *testing.T, outcomes map[string]SuiteOutcome) {

@@ -33,6 +33,7 @@ var rows = []string{
 	"tools",
 	"kafkagosuite",
 	"saramasuite",
+	"nodesuite",
 	"legacy",
 	"python",
 	"node",
