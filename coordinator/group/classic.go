@@ -198,22 +198,16 @@ func (g *classic) supports(protocolType string, protocols []kmsg.JoinGroupReques
 		return false
 	}
 	common := g.common()
-	return slices.ContainsFunc(protocols, func(p kmsg.JoinGroupRequestProtocol) bool { return common(p.Name) })
+	return common.hasOne(protocols)
 }
 
-// common tells which protocols every member knows. It is computed in the time
-// that it takes to read all of them once: their number is for the clients to say.
-func (g *classic) common() func(protocol string) bool {
-	known := map[string]int{}
-	for i, m := range g.members {
-		for j := range m.protocols {
-			// One that i members before this one know, and no duplicate.
-			if name := m.protocols[j].Name; known[name] == i {
-				known[name] = i + 1
-			}
-		}
+// common are the protocols that every member knows.
+func (g *classic) common() commonProtocols {
+	var c commonProtocols
+	for _, m := range g.members {
+		c.add(m.protocols)
 	}
-	return func(protocol string) bool { return known[protocol] == len(g.members) }
+	return c
 }
 
 // selectProtocol is the protocol with the most first votes among those that all
@@ -222,11 +216,11 @@ func (g *classic) selectProtocol() string {
 	common := g.common()
 	votes := map[string]int{}
 	for _, m := range g.members {
-		votes[m.vote(common)]++
+		votes[m.vote(&common)]++
 	}
 	var best string
 	for _, m := range g.members {
-		if name := m.vote(common); best == "" || votes[name] > votes[best] {
+		if name := m.vote(&common); best == "" || votes[name] > votes[best] {
 			best = name
 		}
 	}
@@ -234,9 +228,9 @@ func (g *classic) selectProtocol() string {
 }
 
 // vote is the first of the member's protocols that all know.
-func (m *member) vote(common func(string) bool) string {
+func (m *member) vote(common *commonProtocols) string {
 	for i := range m.protocols {
-		if common(m.protocols[i].Name) {
+		if common.has(m.protocols[i].Name) {
 			return m.protocols[i].Name
 		}
 	}

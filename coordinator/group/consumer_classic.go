@@ -1,8 +1,6 @@
 package group
 
 import (
-	"slices"
-
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -98,14 +96,13 @@ func (c *change) supportsClassic(r *kmsg.JoinGroupRequest) bool {
 	if r.ProtocolType != protocolConsumer || len(r.Protocols) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(r.Protocols, func(p kmsg.JoinGroupRequestProtocol) bool {
-		for _, m := range c.g.members {
-			if m.classic != nil && !slices.ContainsFunc(m.classic.protocols, func(o kmsg.JoinGroupRequestProtocol) bool { return o.Name == p.Name }) {
-				return false
-			}
+	var common commonProtocols
+	for _, m := range c.g.members {
+		if m.classic != nil {
+			common.add(m.classic.protocols)
 		}
-		return true
-	})
+	}
+	return common.hasOne(r.Protocols)
 }
 
 // joining is the member of a JoinGroup; a static one that comes without its member

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -187,6 +188,41 @@ func TestManyProtocols(t *testing.T) {
 	}
 	if got := h.m.soft.groups["g"].selectProtocol(); got != "range" {
 		t.Errorf("selected %q", got)
+	}
+}
+
+// Members of a consumer group that still use the classic protocol are held against
+// a newcomer's protocols in the time that it takes to read them: with as many as a
+// request can have, comparing each with each takes minutes.
+func TestManyProtocolsInAConsumerGroup(t *testing.T) {
+	const many = 80_000
+	named := func(prefix string) (list []kmsg.JoinGroupRequestProtocol) {
+		for i := range many {
+			list = append(list, kmsg.JoinGroupRequestProtocol{Name: fmt.Sprint(prefix, i)})
+		}
+		return append(list, kmsg.JoinGroupRequestProtocol{Name: "range"}, kmsg.JoinGroupRequestProtocol{Name: "range"})
+	}
+	g := newConsumerGroup()
+	g.members["new"] = newConsumerMember("new")
+	c := &change{g: g}
+	r := &kmsg.JoinGroupRequest{ProtocolType: protocolConsumer, Protocols: named("c")}
+	if !c.supportsClassic(r) {
+		t.Error("a group without classic members refuses one")
+	}
+	for _, id := range []string{"a", "b"} {
+		g.members[id] = newConsumerMember(id)
+		g.members[id].classic = &classicMetadata{protocols: named(id)}
+	}
+	began := time.Now()
+	if !c.supportsClassic(r) {
+		t.Error("range is not found")
+	}
+	r.Protocols = r.Protocols[:many]
+	if c.supportsClassic(r) {
+		t.Error("what no other member knows is supported")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
