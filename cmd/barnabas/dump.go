@@ -14,6 +14,7 @@ import (
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/txn"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 	"github.com/barnabas-mq/barnabas/storage/segment"
@@ -53,6 +54,9 @@ func dumpPath(c *cli.Context, name string, titled bool) error {
 		return rootOfPath(err)
 	}
 	if !info.IsDir() {
+		if err := vfs.CheckRegular(info); err != nil {
+			return err
+		}
 		return dumpFile(c, name, titled)
 	}
 	if filepath.Base(filepath.Clean(name)) == "kv" {

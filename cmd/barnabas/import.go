@@ -91,6 +91,7 @@ func importTopics(c *cli.Context) error {
 	defer source.Close()
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	run := &importRun{
 		c: c, source: source, static: static, log: log,
 		env: server.Env{Clock: clock.Real(), FS: vfs.OS(), Random: rand.Uint64, Log: log, Version: version},
@@ -134,7 +135,7 @@ func (r *importRun) options() importer.Options {
 
 // dry looks only.
 func (r *importRun) dry(ctx context.Context) error {
-	target, plan, err := r.plan()
+	target, plan, err := r.plan(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,12 +144,15 @@ func (r *importRun) dry(ctx context.Context) error {
 }
 
 // plan looks at both sides and changes nothing.
-func (r *importRun) plan() (*server.View, *importer.Plan, error) {
+func (r *importRun) plan(ctx context.Context) (*server.View, *importer.Plan, error) {
 	target, err := server.Look(r.env, r.static)
 	if err != nil {
 		return nil, nil, r.targetFailure(err)
 	}
-	plan, err := r.source.Plan(target, r.options())
+	plan, err := r.source.Plan(ctx, target, r.options())
+	if ctx.Err() != nil {
+		return nil, nil, interrupted(ctx, ctx.Err())
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("import: %w", err)
 	}
@@ -158,7 +162,7 @@ func (r *importRun) plan() (*server.View, *importer.Plan, error) {
 // change takes the topics over. A target that is new is made when it is known that
 // something can go there.
 func (r *importRun) change(ctx context.Context) (err error) {
-	_, plan, err := r.plan()
+	_, plan, err := r.plan(ctx)
 	if err != nil {
 		return err
 	}

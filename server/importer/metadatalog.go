@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
@@ -119,7 +119,7 @@ func snapshotOffset(name string) (int64, bool) {
 // replayMetadata applies the records of a file from an offset on. A tail that is
 // not whole, as a crash leaves it, is passed over.
 func (s *Source) replayMetadata(c *catalog, name string, base, from int64, mayBeCut bool) (end int64, err error) {
-	f, err := s.fs.OpenFile(name, os.O_RDONLY, 0)
+	f, err := vfs.OpenRegular(s.fs, name)
 	if err != nil {
 		return 0, err
 	}

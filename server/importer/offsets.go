@@ -1,18 +1,19 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 )
 
 // committed reads what groups have committed, by the group coordinator's own
 // rules. Offsets of open transactions do not count and are told of.
-func (s *Source) committed() ([]group.Exported, error) {
+func (s *Source) committed(ctx context.Context) ([]group.Exported, error) {
 	var topic *catalogTopic
 	for _, t := range s.catalog.topics {
 		if t.name == group.Topic {
@@ -28,7 +29,7 @@ func (s *Source) committed() ([]group.Exported, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", group.Topic, err)
 		}
-		groups, err := s.committedIn(c)
+		groups, err := s.committedIn(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("%s-%d: %w", group.Topic, index, err)
 		}
@@ -42,14 +43,14 @@ func (s *Source) committed() ([]group.Exported, error) {
 	return all, nil
 }
 
-func (s *Source) committedIn(c *copyOf) ([]group.Exported, error) {
+func (s *Source) committedIn(ctx context.Context, c *copyOf) ([]group.Exported, error) {
 	files, err := s.list(c)
 	if err != nil {
 		return nil, err
 	}
 	m := group.New(group.DefaultConfig(), func() string { return "" })
 	for i, base := range files.bases {
-		err := s.replayOffsets(m, c, base, files.sizes[base])
+		err := s.replayOffsets(ctx, m, c, base, files.sizes[base])
 		if err != nil && i == len(files.bases)-1 && !c.in.clean && isCorrupt(err) {
 			s.note("%v: what follows was not whole when the broker died", err)
 			err = nil
@@ -61,14 +62,17 @@ func (s *Source) committedIn(c *copyOf) ([]group.Exported, error) {
 	return m.Export(), nil
 }
 
-func (s *Source) replayOffsets(m *group.Machine, c *copyOf, base, sizeBytes int64) error {
-	f, err := s.fs.OpenFile(c.logPath(base), os.O_RDONLY, 0)
+func (s *Source) replayOffsets(ctx context.Context, m *group.Machine, c *copyOf, base, sizeBytes int64) error {
+	f, err := vfs.OpenRegular(s.fs, c.logPath(base))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	r := newBatchReader(f, c.logPath(base), sizeBytes, base)
 	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		v, err := r.next()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -3,10 +3,12 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/storage"
 	"github.com/barnabas-mq/barnabas/storage/segment"
 )
@@ -77,7 +79,7 @@ func (s *Source) list(c *copyOf) (*partitionFiles, error) {
 		}
 		switch suffix {
 		case segment.LogSuffix:
-			info, err := e.Info()
+			info, err := s.regular(filepath.Join(c.path, e.Name()))
 			if err != nil {
 				return nil, err
 			}
@@ -85,14 +87,32 @@ func (s *Source) list(c *copyOf) (*partitionFiles, error) {
 			f.sizes[base] = info.Size()
 			f.sizeBytes += info.Size()
 		case segment.IndexSuffix, segment.TimeIndexSuffix, segment.TxnIndexSuffix:
+			if _, err := s.regular(filepath.Join(c.path, e.Name())); err != nil {
+				return nil, err
+			}
 			f.side[base] = append(f.side[base], suffix)
 		case segment.SnapshotSuffix:
+			if _, err := s.regular(filepath.Join(c.path, e.Name())); err != nil {
+				return nil, err
+			}
 			f.snapshots = append(f.snapshots, base)
 		}
 	}
 	slices.Sort(f.bases)
 	slices.Sort(f.snapshots)
 	return f, nil
+}
+
+// regular looks at a file of the source before anything is copied.
+func (s *Source) regular(name string) (fs.FileInfo, error) {
+	info, err := s.fs.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := vfs.CheckRegular(info); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return info, nil
 }
 
 // logPath is a segment's .log file.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -102,7 +103,7 @@ func (p problems) err() error {
 
 // Plan looks at everything that is to be taken over, without reading the
 // partitions. What cannot be taken over is refused by name, all at once.
-func (s *Source) Plan(target Target, o Options) (*Plan, error) {
+func (s *Source) Plan(ctx context.Context, target Target, o Options) (*Plan, error) {
 	p := &Plan{source: s}
 	var bad problems
 	topics, err := s.choose(o.Topics)
@@ -130,7 +131,7 @@ func (s *Source) Plan(target Target, o Options) (*Plan, error) {
 		return nil, err
 	}
 	if !o.WithoutGroups {
-		if err := p.addGroups(); err != nil {
+		if err := p.addGroups(ctx); err != nil {
 			return nil, fmt.Errorf("committed offsets: %w (--without-groups takes the topics alone)", err)
 		}
 	}
@@ -282,8 +283,8 @@ func (s *Source) noteBrokerConfigs() {
 }
 
 // addGroups gives each topic what groups have committed for it.
-func (p *Plan) addGroups() error {
-	all, err := p.source.committed()
+func (p *Plan) addGroups(ctx context.Context) error {
+	all, err := p.source.committed(ctx)
 	if err != nil {
 		return err
 	}

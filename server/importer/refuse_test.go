@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -45,6 +46,9 @@ func TestRefused(t *testing.T) {
 			b[700] ^= 1
 			k.segment("orders", 0, 0, b)
 		}, says: []string{"topic orders: partition 0: /kafka/orders-0/00000000000000000000.log is corrupt at byte"}},
+		{name: "start behind the end", spoil: func(k *kafkaFolder) {
+			k.put("log-start-offset-checkpoint", []byte("0\n1\norders 0 999999999\n"))
+		}, says: []string{"topic orders: partition 0: it ends at offset 42, and log-start-offset-checkpoint has it begin at 999999999"}},
 		{name: "tiered", spoil: func(k *kafkaFolder) {
 			value := "true"
 			k.config("orders", "remote.storage.enable", &value)
@@ -296,7 +300,7 @@ func TestWithoutMetadata(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := s.Plan(node, Options{})
+		p, err := s.Plan(context.Background(), node, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,7 +398,7 @@ func TestOldRecordsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.Close(t.Context())
-	p, err := s.Plan(node, Options{})
+	p, err := s.Plan(context.Background(), node, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,6 +134,9 @@ func (p *Plan) importTopic(ctx context.Context, node Node, t *TopicPlan, staging
 	}
 	t.conclude(node)
 	for _, e := range t.Offsets {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := node.ImportOffsets(e); err != nil {
 			return fmt.Errorf("offsets of group %q: %w", e.Group, err)
 		}

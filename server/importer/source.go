@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,7 +167,13 @@ func (s *Source) meta(path string) (storage.MetaProperties, error) {
 
 // lock keeps a broker from starting on the folder.
 func (s *Source) lock(path string) (io.Closer, error) {
-	l, err := s.fs.ReadLock(filepath.Join(path, lockFile))
+	name := filepath.Join(path, lockFile)
+	if info, err := s.fs.Stat(name); err == nil {
+		if err := vfs.CheckRegular(info); err != nil {
+			return nil, fmt.Errorf("%s: %w", lockFile, err)
+		}
+	}
+	l, err := s.fs.ReadLock(name)
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
 		return nil, fmt.Errorf("it is in use: stop the Apache Kafka broker first: %w", err)
@@ -239,7 +244,7 @@ func (s *Source) checkpoint(name string) (storage.OffsetCheckpoint, error) {
 }
 
 func (s *Source) readFile(name string) ([]byte, error) {
-	f, err := s.fs.OpenFile(name, os.O_RDONLY, 0)
+	f, err := vfs.OpenRegular(s.fs, name)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (t *transfer) segment(base int64, last bool) (err error) {
 	if base < t.end {
 		return fmt.Errorf("%s begins before offset %d, where the segment before it ends", t.c.logPath(base), t.end)
 	}
-	in, err := t.s.fs.OpenFile(t.c.logPath(base), os.O_RDONLY, 0)
+	in, err := vfs.OpenRegular(t.s.fs, t.c.logPath(base))
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (t *transfer) batches(r *batchReader, out *fileOut) (age SegmentAge, conver
 
 // note keeps what counts of a batch.
 func (t *transfer) note(v batch.View) error {
-	t.out.Records += int64(v.NumRecords())
+	t.out.Records += t.readable(v)
 	t.out.LatestEpoch = max(t.out.LatestEpoch, v.PartitionLeaderEpoch())
 	if !v.HasProducerID() {
 		return nil
@@ -193,18 +193,35 @@ func (t *transfer) note(v batch.View) error {
 	return nil
 }
 
+// readable is how many of a batch's records are not below the log's start. Of a
+// compacted batch that the start divides it is the most that there can be.
+func (t *transfer) readable(v batch.View) int64 {
+	return max(min(int64(v.NumRecords()), v.NextOffset()-t.start()), 0)
+}
+
+// start is the partition's log start offset.
+func (t *transfer) start() int64 {
+	start := t.c.in.starts[t.c.TopicPartition]
+	if len(t.files.bases) > 0 {
+		start = max(start, t.files.bases[0])
+	}
+	return start
+}
+
 // settle compares what was read with what the folder's checkpoints say.
 func (t *transfer) settle() error {
 	tp, f := t.c.TopicPartition, t.c.in
 	if point, ok := f.points[tp]; ok && point > t.end {
 		return fmt.Errorf("it ends at offset %d, and everything up to %d was on the disk once: files are missing", t.end, point)
 	}
-	t.out.LogEndOffset = t.end
-	if len(t.files.bases) > 0 {
-		t.out.LogStartOffset = t.files.bases[0]
+	t.out.LogStartOffset = t.start()
+	t.out.LogEndOffset = max(t.end, t.out.LogStartOffset)
+	if t.out.SizeBytes > 0 && t.end < t.out.LogStartOffset {
+		// Kafka would delete all of it at its start, which is not for a copy to do.
+		return fmt.Errorf("it ends at offset %d, and %s has it begin at %d: files are missing, or the checkpoint is wrong. "+
+			"Apache Kafka would delete all of its records at its next start; without its line there the import takes them",
+			t.end, startFile, t.out.LogStartOffset)
 	}
-	t.out.LogStartOffset = max(t.out.LogStartOffset, f.starts[tp])
-	t.out.LogEndOffset = max(t.out.LogEndOffset, t.out.LogStartOffset)
 	for _, e := range t.producers.Entries() {
 		if e.CurrentTxnFirstOffset >= 0 {
 			t.out.Open = append(t.out.Open, OpenTransaction{ProducerID: e.ProducerID, ProducerEpoch: e.Epoch, FirstOffset: e.CurrentTxnFirstOffset})
@@ -290,7 +307,7 @@ func (t *transfer) copyFile(name string) error {
 	if t.to == "" {
 		return nil
 	}
-	in, err := t.s.fs.OpenFile(filepath.Join(t.c.path, name), os.O_RDONLY, 0)
+	in, err := vfs.OpenRegular(t.s.fs, filepath.Join(t.c.path, name))
 	if err != nil {
 		return err
 	}
