@@ -131,7 +131,7 @@ func nodeIDs(ctx context.Context, c *cli.Context, adm *kadm.Client) ([]int32, er
 		return []int32{m.Brokers[0].NodeID}, nil
 	default:
 		n, err := strconv.ParseInt(v, 10, 32)
-		if err != nil {
+		if err != nil || n < 0 {
 			return nil, usagef("--node %q: want a broker's number or all", v)
 		}
 		return []int32{int32(n)}, nil

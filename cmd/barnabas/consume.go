@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -33,9 +34,9 @@ func consumeCommand() *cli.Command {
 			&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "consume as a member of group `NAME` and commit what was printed"},
 			&cli.StringFlag{Name: "protocol", Value: typeClassic, Usage: "with --group: the group `PROTOCOL`, classic or consumer (KIP-848)"},
 			&cli.StringFlag{Name: "isolation", Value: readUncommitted, Usage: "`LEVEL`: read_committed leaves out what transactions have aborted or not ended"},
-			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "stop after `N` records"},
+			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "stop after `N` records", Action: within("count", 1, math.MaxInt)},
 			&cli.BoolFlag{Name: "exit-at-end", Aliases: []string{"e"}, Usage: "stop once everything that was there at the start is printed"},
-			&cli.DurationFlag{Name: "timeout", Usage: "stop, with exit code 1 when --count was not reached, after `DURATION`"},
+			&cli.DurationFlag{Name: "timeout", Usage: "stop, with exit code 1 when --count was not reached, after `DURATION`", Action: notNegative("timeout")},
 			&cli.BoolFlag{Name: "keys", Usage: "print the key and a tab before the value"},
 			&cli.BoolFlag{Name: "offsets", Usage: "print topic, partition and offset before the value"},
 			&cli.BoolFlag{Name: "headers", Usage: "print the headers before the value"},
@@ -131,8 +132,8 @@ func startOffset(from string) (kgo.Offset, error) {
 		}
 		return o.AfterMilli(ms), nil
 	}
-	n, err := strconv.ParseInt(from, 10, 64)
-	if err != nil || n < 0 {
+	n, ok := parseOffset(from)
+	if !ok {
 		return o, usagef("--from %q: want start, end, an offset, or @TIME", from)
 	}
 	return o.At(n), nil
@@ -140,14 +141,19 @@ func startOffset(from string) (kgo.Offset, error) {
 
 // parseTimeMs reads RFC 3339 or Unix milliseconds.
 func parseTimeMs(s string) (int64, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return ms, nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
+	ms, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, errors.New("want a time as 2026-01-31T12:00:00Z or as Unix milliseconds")
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return 0, errors.New("want a time as 2026-01-31T12:00:00Z or as Unix milliseconds")
+		}
+		ms = t.UnixMilli()
 	}
-	return t.UnixMilli(), nil
+	if ms < 0 {
+		// The protocol has other meanings for these.
+		return 0, errors.New("want a time from 1970 on")
+	}
+	return ms, nil
 }
 
 // requireTopics fails at once for a topic that does not exist: waiting for it in

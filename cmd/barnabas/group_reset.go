@@ -180,7 +180,7 @@ func (t resetTarget) resolve(row resetView, start, end, timed int64) (int64, err
 		if row.From < 0 {
 			return 0, fmt.Errorf("reset: %s partition %d has no committed offset to shift from; use --to start, end or an offset", row.Topic, row.Partition)
 		}
-		to = row.From + t.number
+		to = row.From + min(t.number, end) // no sum is more than a number can be
 	}
 	return min(max(to, start), end), nil
 }

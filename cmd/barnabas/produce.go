@@ -28,7 +28,7 @@ func produceCommand() *cli.Command {
 			&cli.StringFlag{Name: "key", Aliases: []string{"k"}, Usage: "key of every record"},
 			&cli.StringFlag{Name: "key-separator", Aliases: []string{"K"}, Usage: "split each line into key and value at `SEP`"},
 			&cli.StringSliceFlag{Name: "header", Aliases: []string{"H"}, Usage: "header `NAME=VALUE` on every record; may be repeated"},
-			&cli.IntFlag{Name: "partition", Aliases: []string{"p"}, Value: -1, Usage: "partition; -1 lets the key decide"},
+			&cli.IntFlag{Name: "partition", Aliases: []string{"p"}, Value: -1, Usage: "partition; -1 lets the key decide", Action: within("partition", 0, mostPartitions, -1)},
 			&cli.StringFlag{Name: "acks", Value: "all", Usage: "what counts as sent: all, 1 or 0"},
 			&cli.StringFlag{Name: "compression", Aliases: []string{"z"}, Value: "none", Usage: "none, gzip, snappy, lz4 or zstd"},
 			&cli.BoolFlag{Name: "tombstone", Usage: "send a null value (needs --key and no values)"},

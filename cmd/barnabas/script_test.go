@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/urfave/cli/v2"
 )
 
 func TestMain(m *testing.M) {
@@ -96,5 +97,46 @@ func TestNotKafka(t *testing.T) {
 	}
 	if !strings.Contains(errOut.String(), "something listens there, but it does not speak Kafka") {
 		t.Errorf("said %q", errOut.String())
+	}
+}
+
+// Every flag that is a number says which numbers it takes.
+func TestNumbersHaveBounds(t *testing.T) {
+	var look func(list []*cli.Command)
+	look = func(list []*cli.Command) {
+		for _, c := range list {
+			for _, f := range c.Flags {
+				bounded := true
+				switch f := f.(type) {
+				case *cli.IntFlag:
+					bounded = f.Action != nil
+				case *cli.Int64Flag:
+					bounded = f.Action != nil
+				case *cli.DurationFlag:
+					bounded = f.Action != nil
+				case *cli.StringFlag, *cli.StringSliceFlag, *cli.BoolFlag:
+				default:
+					t.Errorf("%s %v: a flag of type %T", c.Name, f.Names(), f)
+				}
+				if !bounded {
+					t.Errorf("%s %v takes any number", c.Name, f.Names())
+				}
+			}
+			look(c.Subcommands)
+		}
+	}
+	look(commands())
+}
+
+// A shift is a shift, however far.
+func TestShiftBeyondTheEnds(t *testing.T) {
+	for to, want := range map[string]int64{"+9223372036854775807": 20, "-9223372036854775808": 10, "+3": 18, "-3": 12} {
+		target, err := parseTarget(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := target.resolve(resetView{From: 15}, 10, 20, 0); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", to, got, err, want)
+		}
 	}
 }

@@ -18,8 +18,8 @@ func topicCommand() *cli.Command {
 			{
 				Name: "create", Usage: "create topics", ArgsUsage: "TOPIC...", Action: topicCreate,
 				Flags: clientFlags(
-					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Value: -1, Usage: "number of partitions; -1 is the broker's num.partitions"},
-					&cli.IntFlag{Name: "replication-factor", Aliases: []string{"r"}, Value: -1, Usage: "copies of each partition; -1 is the broker's default"},
+					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Value: -1, Usage: "number of partitions; -1 is the broker's num.partitions", Action: within("partitions", 1, mostPartitions, -1)},
+					&cli.IntFlag{Name: "replication-factor", Aliases: []string{"r"}, Value: -1, Usage: "copies of each partition; -1 is the broker's default", Action: within("replication-factor", 1, mostReplicas, -1)},
 					&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "topic setting `KEY=VALUE`; may be repeated"},
 					&cli.BoolFlag{Name: "if-not-exists", Usage: "an existing topic is no error"},
 				),
@@ -35,7 +35,7 @@ func topicCommand() *cli.Command {
 			{
 				Name: "alter", Usage: "add partitions or change settings", ArgsUsage: "TOPIC", Action: topicAlter,
 				Flags: clientFlags(
-					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Usage: "new number of partitions"},
+					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Usage: "new number of partitions", Action: within("partitions", 1, mostPartitions)},
 					&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "set `KEY=VALUE`; may be repeated"},
 					&cli.StringSliceFlag{Name: "unset", Usage: "return `KEY` to its default; may be repeated"},
 				),

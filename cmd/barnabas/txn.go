@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func txnCommand() *cli.Command {
 				Name: "list", Usage: "list transactional ids", Action: txnList,
 				Flags: clientFlags(
 					&cli.StringSliceFlag{Name: "state", Usage: "only those in `STATE`, for example Ongoing; may be repeated"},
-					&cli.DurationFlag{Name: "older", DefaultText: "any", Usage: "only those whose transaction is under way for longer than `DURATION`"},
+					&cli.DurationFlag{Name: "older", DefaultText: "any", Usage: "only those whose transaction is under way for longer than `DURATION`", Action: notNegative("older")},
 					&cli.StringFlag{Name: "match", Usage: "only those that `PATTERN`, a regular expression, matches as a whole"},
 				),
 			},
@@ -34,7 +35,7 @@ func txnCommand() *cli.Command {
 				Name: "find-hanging", Usage: "find transactions that no coordinator will ever end", ArgsUsage: "[TOPIC[:PARTITION]...]", Action: txnHanging,
 				Description: "A transaction hangs when a partition has it open for longer than any may last, and its\n" +
 					"coordinator knows nothing of it. Readers with read_committed wait for it for ever.",
-				Flags: clientFlags(&cli.DurationFlag{Name: "max-timeout", Value: 15 * time.Minute, Usage: "the longest time a transaction may last, transaction.max.timeout.ms, is `DURATION`"}),
+				Flags: clientFlags(&cli.DurationFlag{Name: "max-timeout", Value: 15 * time.Minute, Usage: "the longest time a transaction may last, transaction.max.timeout.ms, is `DURATION`", Action: notNegative("max-timeout")}),
 			},
 			{
 				Name: "abort", Usage: "abort the transaction of an id, or one that hangs in a partition", ArgsUsage: "[ID]", Action: txnAbort,
@@ -43,8 +44,8 @@ func txnCommand() *cli.Command {
 					"`barnabas txn find-hanging` finds those.",
 				Flags: clientFlags(
 					&cli.StringFlag{Name: "partition", Usage: "the partition in which a transaction hangs, `TOPIC:PARTITION`"},
-					&cli.Int64Flag{Name: "start-offset", Value: -1, DefaultText: "any", Usage: "where the transaction that hangs begins, `OFFSET`"},
-					&cli.Int64Flag{Name: "producer-id", Value: -1, DefaultText: "any", Usage: "the producer whose transaction hangs, `ID`"},
+					&cli.Int64Flag{Name: "start-offset", Value: -1, DefaultText: "any", Usage: "where the transaction that hangs begins, `OFFSET`", Action: within[int64]("start-offset", 0, math.MaxInt64)},
+					&cli.Int64Flag{Name: "producer-id", Value: -1, DefaultText: "any", Usage: "the producer whose transaction hangs, `ID`", Action: within[int64]("producer-id", 0, math.MaxInt64)},
 				),
 			},
 		},

@@ -24,7 +24,7 @@ func waitCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "topic", Aliases: []string{"t"}, Usage: "wait until `TOPIC` exists and every partition has a leader; may be repeated"},
 			&cli.StringSliceFlag{Name: "group", Aliases: []string{"g"}, Usage: "wait until `GROUP` has members and is balanced; may be repeated"},
 			&cli.BoolFlag{Name: "no-lag", Usage: "with --group: wait until the group has read everything"},
-			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "give up after `DURATION`"},
+			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "give up after `DURATION`", Action: notNegative("timeout")},
 		),
 	}
 }
