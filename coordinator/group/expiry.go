@@ -16,39 +16,59 @@ func (s *step) armExpiry() {
 	}
 	s.soft.expiryArmed = true
 	at := s.now.Add(time.Duration(s.cfg.RetentionCheckIntervalMs) * time.Millisecond)
+	if len(s.soft.expiring) > 0 {
+		at = s.now
+	}
 	s.out.Timers = append(s.out.Timers, machine.Timer{Key: timerExpiry, At: at})
 }
 
-// expireOffsets writes tombstones for offsets that nobody needs any more, and
-// for empty groups that have none left. What a transaction may still change
-// stays.
+// A check looks at this many groups, and writes about this many records, in one
+// event: some 10 ms, in which the members of other groups wait.
+const (
+	expiryGroups  = 2000
+	expiryRecords = 4000
+)
+
+// expireOffsets does the next part of a check, or begins one.
 func (s *step) expireOffsets() {
-	for _, id := range s.storedIDs() {
-		st := s.groups[id]
-		if consumer := st.consumer; consumer != nil {
-			// Offsets of consumer groups count from their commits, be there members or
-			// not.
-			left := s.expireGroup(id, -1, consumer.subscribedTo)
-			if left == 0 && len(st.pending) == 0 && len(consumer.members) == 0 {
-				s.forgetConsumer(id, consumer)
-			}
-			continue
-		}
-		g := s.view(id)
-		base, may := g.expiryBase()
-		if !may {
-			continue
-		}
-		left := s.expireGroup(id, base, g.subscribedTo)
-		if left == 0 && len(st.pending) == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
-			s.record(Record{Group: id})
-			delete(s.soft.groups, id)
+	if len(s.soft.expiring) == 0 {
+		s.soft.expiring = s.storedIDs()
+	}
+	for n := 0; n < expiryGroups && len(s.out.Records) < expiryRecords && len(s.soft.expiring) > 0; n++ {
+		id := s.soft.expiring[0]
+		s.soft.expiring = s.soft.expiring[1:]
+		if st := s.groups[id]; st != nil {
+			s.expireGroup(id, st)
 		}
 	}
 }
 
-// expireGroup expires the offsets of one group and returns how many are left.
-func (s *step) expireGroup(id string, baseMs int64, subscribedTo func(topic string) bool) (left int) {
+// expireGroup writes tombstones for offsets that nobody needs any more, and for an
+// empty group that has none left. What a transaction may still change stays.
+func (s *step) expireGroup(id string, st *stored) {
+	if consumer := st.consumer; consumer != nil {
+		// Offsets of consumer groups count from their commits, be there members or
+		// not.
+		left := s.expireOffsetsOf(id, -1, consumer.subscribedTo)
+		if left == 0 && len(st.pending) == 0 && len(consumer.members) == 0 {
+			s.forgetConsumer(id, consumer)
+		}
+		return
+	}
+	g := s.view(id)
+	base, may := g.expiryBase()
+	if !may {
+		return
+	}
+	left := s.expireOffsetsOf(id, base, g.subscribedTo)
+	if left == 0 && len(st.pending) == 0 && g.state == Empty && len(g.pendingJoin) == 0 {
+		s.record(Record{Group: id})
+		delete(s.soft.groups, id)
+	}
+}
+
+// expireOffsetsOf expires the offsets of one group and returns how many are left.
+func (s *step) expireOffsetsOf(id string, baseMs int64, subscribedTo func(topic string) bool) (left int) {
 	st := s.groups[id]
 	s.eachOffset(st, func(topic string, partition int32, c committed) {
 		if subscribedTo(topic) || !s.expired(c, baseMs) || st.hasPending(topic, partition) {

@@ -52,6 +52,8 @@ type soft struct {
 	regexes   regexes
 	// expiryArmed says that the check for expired offsets has its timer.
 	expiryArmed bool
+	// expiring are the groups that this check has not looked at yet.
+	expiring []string
 }
 
 // Out is what one event leads to.

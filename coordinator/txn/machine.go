@@ -31,6 +31,8 @@ type soft struct {
 	waiters int
 	// abortArmed and expiryArmed say that the checks have their timers.
 	abortArmed, expiryArmed bool
+	// aborting and expiring are the ids that these checks have not looked at yet.
+	aborting, expiring []string
 }
 
 // Out is what one event leads to.

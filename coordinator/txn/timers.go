@@ -41,21 +41,48 @@ func (s *step) armChecks() {
 	changed := len(s.out.Records) > 0
 	if !s.soft.abortArmed && (changed || len(s.ongoing) > 0) {
 		s.soft.abortArmed = true
-		s.timer(timerAbort, s.now.Add(time.Duration(s.cfg.AbortCheckIntervalMs)*time.Millisecond))
+		s.timer(timerAbort, s.nextCheck(s.soft.aborting, s.cfg.AbortCheckIntervalMs))
 	}
 	if !s.soft.expiryArmed && (changed || len(s.transactions) > 0) {
 		s.soft.expiryArmed = true
-		s.timer(timerExpiry, s.now.Add(time.Duration(s.cfg.ExpiryCheckIntervalMs)*time.Millisecond))
+		s.timer(timerExpiry, s.nextCheck(s.soft.expiring, s.cfg.ExpiryCheckIntervalMs))
+	}
+}
+
+// nextCheck is when a check begins anew, or goes on with what is left of it.
+func (s *step) nextCheck(left []string, intervalMs int32) time.Time {
+	if len(left) > 0 {
+		return s.now
+	}
+	return s.now.Add(time.Duration(intervalMs) * time.Millisecond)
+}
+
+// A check looks at this many ids, and writes this many records, in one event: some
+// 10 ms, in which other producers wait.
+const (
+	checkIDs     = 10_000
+	checkRecords = 2000
+)
+
+// eachID does the next part of a check, or begins one with all of the ids.
+func eachID[V any](s *step, left *[]string, all map[string]V, do func(id string)) {
+	if len(*left) == 0 {
+		*left = sortedIDs(all)
+	}
+	for n := 0; n < checkIDs && len(s.out.Records) < checkRecords && len(*left) > 0; n++ {
+		id := (*left)[0]
+		*left = (*left)[1:]
+		do(id)
 	}
 }
 
 // abortTimedOut aborts what is under way for longer than its producer wanted.
 func (s *step) abortTimedOut() {
-	for _, id := range sortedIDs(s.ongoing) {
-		if t := s.tx(id); s.timedOut(t) && !s.fence(id, t, noProducerID) {
+	eachID(s, &s.soft.aborting, s.ongoing, func(id string) {
+		if t := s.tx(id); t != nil && s.timedOut(t) && !s.fence(id, t, noProducerID) {
 			s.effect(FetchProducerID{TransactionalID: id})
 		}
-	}
+	})
 }
 
 // timedOut says that a transaction is under way for too long. The longest time-out
@@ -75,10 +102,9 @@ func (s *step) producerIDFetched(r ProducerIDFetched) {
 // expireIDs forgets the transactional ids that nobody has used for long.
 func (s *step) expireIDs() {
 	before := s.nowMs() - int64(s.cfg.IDExpirationMs)
-	for _, id := range sortedIDs(s.transactions) {
-		t := s.tx(id)
-		if (t.State == Empty || t.State.completed()) && t.UpdateMs <= before {
+	eachID(s, &s.soft.expiring, s.transactions, func(id string) {
+		if t := s.tx(id); t != nil && (t.State == Empty || t.State.completed()) && t.UpdateMs <= before {
 			s.set(id, nil)
 		}
-	}
+	})
 }

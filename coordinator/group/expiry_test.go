@@ -1,0 +1,48 @@
+package group
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A check of many groups is many short events, one at once after the other, between
+// which other requests have their turn; the next check begins an interval later.
+func TestExpiryInRounds(t *testing.T) {
+	const many = 5 * expiryGroups
+	cfg := DefaultConfig()
+	m := New(cfg, nil)
+	now := time.UnixMilli(1_000_000)
+	for i := range many {
+		r := kmsg.NewPtrOffsetCommitRequest()
+		r.Group, r.Generation = fmt.Sprint("g", i), -1
+		r.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetCommitRequestTopicPartition{{Offset: 1}}}}
+		for _, rec := range m.Handle(now, Event{Call: 1, Request: r}).Records {
+			m.Replay(int64(i), rec)
+		}
+	}
+	for _, c := range []struct {
+		at   time.Time
+		left int
+	}{{now, many}, {now.Add(time.Duration(cfg.OffsetsRetentionMs) * time.Millisecond), 0}} {
+		rounds := 0
+		for at := c.at; at.Equal(c.at); rounds++ {
+			out := m.Handle(c.at, Event{Request: TimerFired{Key: timerExpiry}})
+			if n := len(out.Records); n > expiryRecords+1 {
+				t.Fatalf("%d records in one event", n)
+			}
+			for _, rec := range out.Records {
+				m.Replay(many, rec)
+			}
+			at = c.at.Add(time.Duration(cfg.RetentionCheckIntervalMs) * time.Millisecond)
+			for _, timer := range out.Timers {
+				at = timer.At
+			}
+		}
+		if rounds != many/expiryGroups || len(m.groups) != c.left {
+			t.Errorf("%d rounds, and %d groups are left, want %d", rounds, len(m.groups), c.left)
+		}
+	}
+}
