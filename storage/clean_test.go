@@ -386,22 +386,26 @@ func (w *world) damage(name string, at int64) {
 	}
 }
 
-// TestCleaningWithoutRoom respects the reserve and leaves no files; with room it
-// goes on.
+// TestCleaningWithoutRoom leaves a part of the reserve free, and no files. A disk
+// that is too full for appends is cleaned.
 func TestCleaningWithoutRoom(t *testing.T) {
+	const reserve = 40_000
 	w := newCleaningWorld(t)
-	w.cfg.ReserveBytes = 10_000
+	w.cfg.ReserveBytes = reserve
 	w.mustOpen()
 	l := w.compactedLog(compactConfig())
 	w.fill(l, 50)
 	free, total := must2(w.fs.Usage("/data"))
 	used := total - free
-	w.fs.SetCapacity(used + 10_000 + 500)
+	w.fs.SetCapacity(used + reserve/growFrom + 500)
 	w.tick()
 	if l.cleanedTo.Load() >= 0 || len(w.names(segment.CleanedSuffix)) > 0 || l.Err() != nil {
 		t.Fatalf("cleaned to %d, files %v", l.cleanedTo.Load(), w.names(segment.CleanedSuffix))
 	}
-	w.fs.SetCapacity(used + 10_000 + 50_000)
+	w.fs.SetCapacity(used + reserve)
+	if _, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)}); !errors.Is(err, ErrOffline) {
+		t.Fatalf("append to a full disk: %v", err)
+	}
 	w.tick()
 	if l.cleanedTo.Load() < 0 {
 		t.Fatal("not cleaned once there was room")

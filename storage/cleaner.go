@@ -352,15 +352,17 @@ func (c *cleaner) spoil(l *Log, err error) {
 }
 
 // roomToClean asks for as much room as the cleaned segment may need at most,
-// beside those it replaces.
+// beside those it replaces. It may use a part of the reserve: on a full disk that
+// nobody can append to, cleaning is what makes room again.
 func (s *Store) roomToClean(group []*segment.Segment) error {
 	var need int64
 	for _, g := range group {
 		need += g.SizeBytes()
 	}
 	s.measureRoom()
-	if room := s.room.Load(); room < need {
-		return fmt.Errorf("%w: %d bytes are needed, %d are free above the reserve", errNoRoom, need, max(room, 0))
+	left := s.cfg.ReserveBytes / growFrom
+	if room := s.room.Load() + s.cfg.ReserveBytes - left; room < need {
+		return fmt.Errorf("%w: %d bytes are needed, %d are free beside the %d that are kept", errNoRoom, need, max(room, 0), left)
 	}
 	return nil
 }

@@ -17,8 +17,9 @@ const (
 	// log says that the disk has room again: on the edge it would say so all the
 	// time.
 	backFrom = 16
-	// What is not a record, such as a topic's creation, may use the reserve down
-	// to growFrom parts of it, and what frees room down to freeFrom.
+	// What is not a record, such as a topic's creation, and a cleaning, which gives
+	// back what it takes, may use the reserve down to growFrom parts of it, and what
+	// frees room down to freeFrom.
 	growFrom, freeFrom = 4, 64
 )
 
