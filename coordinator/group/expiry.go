@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -109,27 +110,49 @@ func (s *step) expired(c committed, baseMs int64) bool {
 // pending ones too. Offsets that were committed for another topic of the same
 // name stay.
 func (s *step) topicsDeleted(topics []DeletedTopic) {
+	byName := make(map[string][]DeletedTopic, len(topics))
+	for _, t := range topics {
+		byName[t.Name] = append(byName[t.Name], t)
+	}
 	for _, id := range s.storedIDs() {
-		st := s.groups[id]
-		for _, t := range topics {
-			gone := map[int32]struct{}{}
-			for p, c := range st.offsets[t.Name] {
-				if t.owns(c) {
-					gone[p] = struct{}{}
-				}
-			}
-			for tp, byProducer := range st.pending {
-				for _, c := range byProducer {
-					if tp.topic == t.Name && t.owns(c) {
-						gone[tp.partition] = struct{}{}
-					}
-				}
-			}
-			for _, p := range slices.Sorted(maps.Keys(gone)) {
-				s.record(offsetTombstone(id, t.Name, p))
-			}
+		for _, tp := range s.groups[id].offsetsOf(byName) {
+			s.record(offsetTombstone(id, tp.topic, tp.partition))
 		}
 	}
+}
+
+// offsetsOf are the partitions with offsets of deleted topics, in order.
+func (g *stored) offsetsOf(deleted map[string][]DeletedTopic) []topicPartition {
+	gone := map[topicPartition]struct{}{}
+	note := func(tp topicPartition, c committed) {
+		if slices.ContainsFunc(deleted[tp.topic], func(t DeletedTopic) bool { return t.owns(c) }) {
+			gone[tp] = struct{}{}
+		}
+	}
+	noteAll := func(topic string) {
+		for p, c := range g.offsets[topic] {
+			note(topicPartition{topic, p}, c)
+		}
+	}
+	// The shorter of both lists is gone through: there are groups with many topics,
+	// and deletions of many.
+	if len(deleted) < len(g.offsets) {
+		for topic := range deleted {
+			noteAll(topic)
+		}
+	} else {
+		for topic := range g.offsets {
+			noteAll(topic)
+		}
+	}
+	for tp, byProducer := range g.pending {
+		for _, c := range byProducer {
+			note(tp, c)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(gone), func(a, b topicPartition) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
+	})
 }
 
 // owns tells whether an offset is of this topic; one without a topic id may be of

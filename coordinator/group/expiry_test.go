@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -44,5 +45,29 @@ func TestExpiryInRounds(t *testing.T) {
 		if rounds != many/expiryGroups || len(m.groups) != c.left {
 			t.Errorf("%d rounds, and %d groups are left, want %d", rounds, len(m.groups), c.left)
 		}
+	}
+}
+
+// Many topics are deleted at once where there are many groups: each group costs
+// the shorter of both lists.
+func TestManyTopicsAreDeleted(t *testing.T) {
+	s := &step{Machine: New(Config{}, nil), now: time.Unix(0, 0)}
+	value := committed{value: &kmsg.OffsetCommitValue{}}
+	for i := range 2000 {
+		s.groups[fmt.Sprint("g", i)] = &stored{offsets: map[string]map[int32]committed{"kept": {0: value}, fmt.Sprint("t", i): {0: value}}}
+	}
+	var topics []DeletedTopic
+	for i := 1000; i < 4000; i++ {
+		topics = append(topics, DeletedTopic{Name: fmt.Sprint("t", i)})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s.topicsDeleted(topics)
+	runtime.ReadMemStats(&after)
+	if len(s.out.Records) != 1000 {
+		t.Fatalf("%d offsets are removed", len(s.out.Records))
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+		t.Fatalf("%d MiB for 2000 groups and 3000 topics", took>>20)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 
@@ -48,8 +49,8 @@ type Handlers struct {
 	// Quorum is the metadata log.
 	Quorum Quorum
 	// Resolves says that a host is an address or has one; it may wait for a name
-	// server.
-	Resolves func(host string) bool
+	// server, until ctx is done.
+	Resolves func(ctx context.Context, host string) bool
 	// AutoCreate is auto.create.topics.enable.
 	AutoCreate func() bool
 	// Groups coordinates consumer groups.

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -28,15 +30,21 @@ func (h *Handlers) alterClientQuotas(c *Call, req *kmsg.AlterClientQuotasRequest
 	})
 }
 
+// resolveTimeout bounds how long one request waits for the name server, however
+// many names it has.
+const resolveTimeout = 5 * time.Second
+
 // checkIPs takes the entries out whose address nobody knows.
 func (h *Handlers) checkIPs(req *kmsg.AlterClientQuotasRequest) (*kmsg.AlterClientQuotasRequest, []kmsg.AlterClientQuotasResponseEntry) {
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
+	defer cancel()
 	forward := *req
 	forward.Entries = make([]kmsg.AlterClientQuotasRequestEntry, 0, len(req.Entries))
 	var refused []kmsg.AlterClientQuotasResponseEntry
 	for i := range req.Entries {
 		e := &req.Entries[i]
 		alone := len(e.Entity) == 1 && e.Entity[0].Type == controller.QuotaIP
-		if alone && e.Entity[0].Name != nil && *e.Entity[0].Name != "" && !h.Resolves(*e.Entity[0].Name) {
+		if alone && e.Entity[0].Name != nil && *e.Entity[0].Name != "" && !h.Resolves(ctx, *e.Entity[0].Name) {
 			refused = append(refused, refusedQuota(e,
 				protocol.Errorf(kerr.InvalidRequest, "%s is not a valid IP or resolvable host.", *e.Entity[0].Name)))
 			continue

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -12,9 +14,12 @@ import (
 // The name of an address is looked up; nothing else is.
 func TestQuotaAddressesAreLookedUp(t *testing.T) {
 	var asked []string
+	deadlines := map[time.Time]bool{} // one for the whole request
 	var forwarded int
 	c := newTestBroker(t, func(h *Handlers) {
-		h.Resolves = func(host string) bool {
+		h.Resolves = func(ctx context.Context, host string) bool {
+			deadline, _ := ctx.Deadline()
+			deadlines[deadline] = true
 			asked = append(asked, host)
 			return host == "known"
 		}
@@ -36,7 +41,7 @@ func TestQuotaAddressesAreLookedUp(t *testing.T) {
 		entity("ip", "known"), entity("ip", "nobody"), entity("ip", ""), entity("ip", "*"), entity("user", "nobody"),
 	}
 	resp := askAs[*kmsg.AlterClientQuotasResponse](c, 1, req)
-	if len(asked) != 2 || forwarded != 4 || len(resp.Entries) != 1 {
+	if len(asked) != 2 || len(deadlines) != 1 || deadlines[time.Time{}] || forwarded != 4 || len(resp.Entries) != 1 {
 		t.Fatalf("asked for %q, forwarded %d, answered %+v", asked, forwarded, resp.Entries)
 	}
 	got := resp.Entries[0]
@@ -48,7 +53,7 @@ func TestQuotaAddressesAreLookedUp(t *testing.T) {
 // What the controller refuses as a whole is refused in every row.
 func TestAdministrationWithoutController(t *testing.T) {
 	c := newTestBroker(t, func(h *Handlers) {
-		h.Resolves = func(string) bool { return true }
+		h.Resolves = func(context.Context, string) bool { return true }
 		h.Controller = controllerFunc(func(_ kmsg.Request, done func(kmsg.Response, error)) { done(nil, kerr.NotController) })
 	}).dial("client")
 	name := "a"

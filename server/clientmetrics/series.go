@@ -1,6 +1,7 @@
 package clientmetrics
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type series struct {
 	labels, values []string
 	value          float64
 	bytes          int
+	hash           uint64 // of the name and the labels
 }
 
 // label makes the labels: who the client is, what it says of itself, and what it
@@ -41,11 +43,23 @@ func (s *series) label(i *instance) {
 	for n := range s.labels {
 		s.bytes += len(s.labels[n]) + len(s.values[n])
 	}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, text := range slices.Concat([]string{s.name}, s.labels, s.values) {
+		h.WriteString(text)
+		h.WriteByte(0)
+	}
+	s.hash = h.Sum64()
 }
+
+var seed = maphash.MakeSeed()
 
 // seriesTable counts the series of all instances; the manager's mutex guards it.
 type seriesTable struct {
 	count, bytes int
+	// shown has the hash of each series: two of a client may be one here, and a page
+	// with one twice is none.
+	shown map[uint64]struct{}
 	// kinds says of each name how many series have it, and that they count.
 	kinds map[string]*nameKind
 }
@@ -93,8 +107,17 @@ func (t *seriesTable) add(i *instance, points []point) (dropped int) {
 func (t *seriesTable) relabel(i *instance) {
 	for _, s := range i.series {
 		t.bytes -= s.bytes
+		delete(t.shown, s.hash)
+	}
+	for key, s := range i.series {
 		s.label(i)
 		t.bytes += s.bytes
+		if _, twice := t.shown[s.hash]; twice {
+			s.hash = 0 // the other one's
+			t.drop(i, key, s)
+			continue
+		}
+		t.shown[s.hash] = struct{}{}
 	}
 	if t.bytes > seriesBytesMax {
 		t.remove(i)
@@ -125,28 +148,18 @@ func (t *seriesTable) make(i *instance, p point) *series {
 	if kind == nil {
 		kind = &nameKind{counter: s.counter}
 	}
-	if t.bytes+s.bytes > seriesBytesMax || kind.counter != s.counter || i.has(s) {
+	if _, twice := t.shown[s.hash]; twice || t.bytes+s.bytes > seriesBytesMax || kind.counter != s.counter {
 		return nil
 	}
 	if t.kinds == nil {
-		t.kinds = map[string]*nameKind{}
+		t.kinds, t.shown = map[string]*nameKind{}, map[uint64]struct{}{}
 	}
+	t.shown[s.hash] = struct{}{}
 	t.kinds[s.name] = kind
 	kind.count++
 	t.count++
 	t.bytes += s.bytes
 	return s
-}
-
-// has says that an instance has a series of the same name and labels: two names of a
-// client may become one here.
-func (i *instance) has(s *series) bool {
-	for _, other := range i.series {
-		if other.name == s.name && slices.Equal(other.labels, s.labels) && slices.Equal(other.values, s.values) {
-			return true
-		}
-	}
-	return false
 }
 
 // remove forgets all series of an instance.
@@ -158,6 +171,7 @@ func (t *seriesTable) remove(i *instance) {
 
 func (t *seriesTable) drop(i *instance, key string, s *series) {
 	delete(i.series, key)
+	delete(t.shown, s.hash)
 	t.count--
 	t.bytes -= s.bytes
 	if kind := t.kinds[s.name]; kind != nil {

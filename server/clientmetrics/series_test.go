@@ -187,6 +187,27 @@ func TestResourceChanges(t *testing.T) {
 	}
 }
 
+// What a client says of itself can make two of its series one: a page that had both
+// would be refused by its reader, whole.
+func TestSeriesBecomeOne(t *testing.T) {
+	b := newBench(t)
+	c := someone
+	c.ID = ID{0: 0xaa}
+	b.subscribe("s", "metrics=*", "interval.ms=100")
+	b.push(c, data(nil, gauge("x", number(1), number(1, pair("zone", "a")))))
+	if got := b.page(); len(got) != 2 {
+		t.Fatalf("page %q", got)
+	}
+	b.push(c, data([]message{pair("zone", "a")}, gauge("other", number(1))))
+	if got := b.page(); len(got) != 2 || len(b.m.series.shown) != 2 {
+		t.Fatalf("page %q, %d hashes", got, len(b.m.series.shown))
+	}
+	b.m.Disconnected(c.ID)
+	if len(b.m.series.shown) != 0 {
+		t.Fatalf("left are %+v", b.m.series)
+	}
+}
+
 // What clients push cannot fill the memory, nor break the page.
 func TestBounds(t *testing.T) {
 	b := newBench(t)
