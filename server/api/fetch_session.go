@@ -24,6 +24,10 @@ const (
 // place, and how old one must be before a larger one may, as in Kafka.
 const sessionIdleMax = 2 * time.Minute
 
+// sessionPartitionsMax bounds the partitions of all sessions together: each takes
+// some 300 bytes. Whoever finds no room fetches without a session.
+const sessionPartitionsMax = 500_000
+
 // FetchSessions is the bounded cache of incremental fetch sessions.
 type FetchSessions struct {
 	clk clock.Clock
@@ -156,6 +160,10 @@ func (s *FetchSessions) begin(req *kmsg.FetchRequest, follower bool) (fetchConte
 	if session == nil {
 		return ctx, nil, kerr.FetchSessionIDNotFound
 	}
+	if added := session.missing(req); added > 0 && !s.room(added) {
+		s.drop(session.id) // the client begins anew, without a session
+		return ctx, nil, kerr.FetchSessionIDNotFound
+	}
 	parts, epoch, err := session.next(req)
 	switch {
 	case err != nil:
@@ -166,6 +174,21 @@ func (s *FetchSessions) begin(req *kmsg.FetchRequest, follower bool) (fetchConte
 	}
 	ctx.session, ctx.epoch = session, epoch
 	return ctx, parts, nil
+}
+
+// missing counts the partitions of a request that the session has not.
+func (s *fetchSession) missing(req *kmsg.FetchRequest) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range req.Topics {
+		t := &req.Topics[i]
+		for j := range t.Partitions {
+			if s.parts[keyOf(req.Version, t.TopicID, t.Topic, t.Partitions[j].Partition)] == nil {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // next takes an incremental request into the session and lists what it fetches
@@ -321,8 +344,10 @@ func (s *FetchSessions) create(ctx *fetchContext, parts []fetchPart) (id int32) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.byID) >= s.max && !s.evictLocked(session, now) {
-		return 0
+	for len(s.byID) >= s.max || !s.roomLocked(len(session.parts)) {
+		if len(session.parts) > sessionPartitionsMax || !s.evictLocked(session, now) {
+			return 0
+		}
 	}
 	for id == 0 || s.byID[id] != nil {
 		id = 1 + s.rand.Int32N(1<<31-1)
@@ -330,6 +355,20 @@ func (s *FetchSessions) create(ctx *fetchContext, parts []fetchPart) (id int32) 
 	session.id = id
 	s.byID[id] = session
 	return id
+}
+
+// room tells whether the sessions may have more partitions.
+func (s *FetchSessions) room(more int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.roomLocked(more)
+}
+
+func (s *FetchSessions) roomLocked(more int) bool {
+	for _, have := range s.byID {
+		more += int(have.size.Load())
+	}
+	return more <= sessionPartitionsMax
 }
 
 // evictLocked makes room for a session as Kafka does: the longest idle one goes

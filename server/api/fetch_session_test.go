@@ -285,3 +285,33 @@ func TestSessionOfTopicIDs(t *testing.T) {
 		t.Fatalf("fetched %v, %v; want the forgotten partition gone", fetched, err)
 	}
 }
+
+// Sessions are bounded by their partitions, too: one that finds no room is none,
+// and one that grows beyond it ends.
+func TestSessionsAreBoundedByPartitions(t *testing.T) {
+	w := newSessionWorld(t, 1000)
+	many := make([]int32, sessionPartitionsMax/2)
+	for i := range many {
+		many[i] = int32(i)
+	}
+	first, second := w.open(false, many...), w.open(false, many[:len(many)-1]...)
+	if first == 0 || second == 0 {
+		t.Fatal("there is room for two")
+	}
+	if id := w.open(false, 1, 2); id != 0 {
+		t.Fatal("there is room for one partition only")
+	}
+	last := int32(len(many))
+	if _, _, _, err := w.do(sessionRequest(second, 1, last-1), false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := w.do(sessionRequest(first, 1, 0, 1), false, nil); err != nil {
+		t.Fatalf("what the session has already: %v", err)
+	}
+	if _, _, _, err := w.do(sessionRequest(first, 2, last), false, nil); err != kerr.FetchSessionIDNotFound {
+		t.Fatalf("one more than there is room for: %v", err)
+	}
+	if id := w.open(false, 1, 2); id == 0 || w.s.Len() != 2 {
+		t.Fatal("the session that grew has not ended")
+	}
+}
