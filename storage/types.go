@@ -153,7 +153,8 @@ type ProducerState struct {
 type StoreConfig struct {
 	// FlushBehindBytes bounds the bytes past recovery points over all logs.
 	FlushBehindBytes int64
-	// ReserveBytes is the free space below which appends are refused.
+	// ReserveBytes is the free space below which appends are refused, 0 for the
+	// default and negative for none.
 	ReserveBytes int64
 	// OpenFiles bounds the open segment files; MappedBytes the live maps.
 	OpenFiles   int

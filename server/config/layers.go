@@ -128,9 +128,13 @@ func (s *Snapshot) logConfig(overrides map[string]string) storage.LogConfig {
 
 // StoreConfig is what the data folder needs to know.
 func (s *Snapshot) StoreConfig() storage.StoreConfig {
+	reserve := ReserveBytes.Get(s)
+	if reserve == 0 {
+		reserve = -1 // the store takes 0 for its default
+	}
 	return storage.StoreConfig{
 		FlushBehindBytes:        FlushBehindBytes.Get(s),
-		ReserveBytes:            ReserveBytes.Get(s),
+		ReserveBytes:            reserve,
 		OpenFiles:               int(OpenFiles.Get(s)),
 		MappedBytes:             MappedBytes.Get(s),
 		RetentionCheck:          milliseconds(LogRetentionCheckIntervalMs.Get(s)),

@@ -363,3 +363,13 @@ func TestSmallestAssignmentInterval(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// No reserve is none, not the default.
+func TestNoReserve(t *testing.T) {
+	for value, want := range map[string]int64{"0": -1, "1000": 1000} {
+		s, _ := load(t, Input{Flags: []Setting{{Key: ReserveBytes.Name, Value: value, Where: "flag --set"}}})
+		if got := s.Snapshot().StoreConfig().ReserveBytes; got != want {
+			t.Errorf("%s: the store is told %d", value, got)
+		}
+	}
+}
