@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -234,6 +235,8 @@ func TestConvertUpRefuses(t *testing.T) {
 		{"key missing inside", wrap(message{}, Gzip, set(hello)), Options{Compacted: true}, kerr.InvalidRecord},
 		{"key missing and too large", append(set(hello), set(message{value: make([]byte, 90)})...), Options{Compacted: true, MaxMessageBytes: 120}, kerr.InvalidRecord},
 		{"too old", set(one), Options{NowMs: 100_000, TimestampBeforeMaxMs: 10}, kerr.InvalidTimestamp},
+		{"negative time", set(message{magic: 1, timestampMs: -5}), Options{NowMs: 5, TimestampBeforeMaxMs: math.MaxInt64}, kerr.InvalidTimestamp},
+		{"negative time inside", wrap(message{magic: 1}, Gzip, set(message{magic: 1, timestampMs: -2})), Options{NowMs: 5, TimestampBeforeMaxMs: math.MaxInt64, LogAppendTime: true}, kerr.InvalidTimestamp},
 		{"key beyond the message", longKey, Options{}, kerr.InvalidRecord},
 		{"append time by the client", set(appended), Options{NowMs: 5}, kerr.InvalidTimestamp},
 	} {

@@ -208,6 +208,10 @@ func (u *upConverter) add(m *message) {
 	switch {
 	case m.key == nil && u.o.Compacted:
 		u.o.refuseNullKey(i, &u.bad)
+	case u.o.NowMs != 0 && m.timestampMs < NoTimestamp:
+		// As in Kafka no conversion makes a record of one, also where the log's own
+		// time would replace it.
+		u.bad.add(i, true, fmt.Sprintf("Invalid negative timestamp %d", m.timestampMs))
 	case u.o.NowMs != 0:
 		u.o.checkTimestamp(m.timestampType(), i, m.timestampMs, &u.bad)
 	}
