@@ -43,6 +43,8 @@ type classic struct {
 	leader       string
 	// members is in the order of joining, which decides ties.
 	members []*member
+	// common are the protocols that all members know.
+	common commonProtocols
 	// pendingJoin are the ids given out that have not joined yet (KIP-394).
 	pendingJoin map[string]struct{}
 	// pendingSync are the members whose SyncGroup is still expected.
@@ -94,12 +96,14 @@ func fromStored(id string, st *stored) *classic {
 	}
 	for i := range v.Members {
 		sm := &v.Members[i]
-		g.members = append(g.members, &member{
+		m := &member{
 			id: sm.MemberID, instanceID: sm.InstanceID, clientID: sm.ClientID, clientHost: sm.ClientHost,
 			rebalanceTimeoutMs: sm.RebalanceTimeoutMillis, sessionTimeoutMs: sm.SessionTimeoutMillis,
 			protocols:  []kmsg.JoinGroupRequestProtocol{{Name: protocol, Metadata: sm.Subscription}},
 			assignment: sm.Assignment,
-		})
+		}
+		g.members = append(g.members, m)
+		g.common.add(m.protocols)
 		g.state = Stable
 	}
 	g.topics = g.subscribedTopics()
@@ -137,11 +141,15 @@ func (g *classic) add(m *member, protocolType string) {
 		g.leader, g.protocolType = m.id, protocolType
 	}
 	g.members = append(g.members, m)
+	g.common.add(m.protocols)
 }
 
 // drop removes a member without answering its calls.
 func (g *classic) drop(id string) {
-	g.members = slices.DeleteFunc(g.members, func(m *member) bool { return m.id == id })
+	if m := g.member(id); m != nil {
+		g.members = slices.DeleteFunc(g.members, func(o *member) bool { return o == m })
+		g.common.remove(m.protocols)
+	}
 	delete(g.pendingJoin, id)
 	delete(g.pendingSync, id)
 	if g.leader == id {
@@ -197,30 +205,19 @@ func (g *classic) supports(protocolType string, protocols []kmsg.JoinGroupReques
 	if g.protocolType != protocolType {
 		return false
 	}
-	common := g.common()
-	return common.hasOne(protocols)
-}
-
-// common are the protocols that every member knows.
-func (g *classic) common() commonProtocols {
-	var c commonProtocols
-	for _, m := range g.members {
-		c.add(m.protocols)
-	}
-	return c
+	return g.common.hasOne(protocols)
 }
 
 // selectProtocol is the protocol with the most first votes among those that all
 // members know; the earliest vote decides a tie.
 func (g *classic) selectProtocol() string {
-	common := g.common()
 	votes := map[string]int{}
 	for _, m := range g.members {
-		votes[m.vote(&common)]++
+		votes[m.vote(&g.common)]++
 	}
 	var best string
 	for _, m := range g.members {
-		if name := m.vote(&common); best == "" || votes[name] > votes[best] {
+		if name := m.vote(&g.common); best == "" || votes[name] > votes[best] {
 			best = name
 		}
 	}

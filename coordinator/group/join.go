@@ -184,6 +184,8 @@ func (s *step) updateMember(e Event, r *kmsg.JoinGroupRequest, g *classic, m *me
 	if m.join != 0 {
 		s.joinError(m.join, m.id, kerr.RebalanceInProgress)
 	}
+	g.common.remove(m.protocols)
+	g.common.add(r.Protocols)
 	m.protocols, m.join = r.Protocols, e.Call
 	m.rebalanceTimeoutMs, m.sessionTimeoutMs = rebalanceTimeoutMs(r), r.SessionTimeoutMillis
 }

@@ -226,6 +226,51 @@ func TestManyProtocolsInAConsumerGroup(t *testing.T) {
 	}
 }
 
+// What a newcomer knows is held against what all know without looking at the
+// members again.
+func TestProtocolsAreCounted(t *testing.T) {
+	named := func(names ...string) (list []kmsg.JoinGroupRequestProtocol) {
+		for _, n := range names {
+			list = append(list, kmsg.JoinGroupRequestProtocol{Name: n})
+		}
+		return list
+	}
+	g := newClassic("g")
+	g.state = Stable
+	lists := [][]kmsg.JoinGroupRequestProtocol{named("a", "b", "a"), named("b", "a", "c"), named("c", "b", "b"), named("a", "b")}
+	check := func(when string) {
+		t.Helper()
+		for _, name := range []string{"a", "b", "c", "d"} {
+			want := true
+			for _, m := range g.members {
+				_, knows := m.metadata(name)
+				want = want && knows
+			}
+			if g.common.has(name) != want {
+				t.Errorf("%s: all know %s: %v", when, name, !want)
+			}
+		}
+	}
+	for i, l := range lists {
+		g.add(&member{id: fmt.Sprint(i), protocols: l}, protocolConsumer)
+		check(fmt.Sprint("with ", i))
+	}
+	h := newHarness(DefaultConfig())
+	s := &step{Machine: h.m}
+	s.updateMember(Event{}, &kmsg.JoinGroupRequest{Protocols: lists[1]}, g, g.members[2])
+	check("updated")
+	if n := testing.AllocsPerRun(10, func() { g.supports(protocolConsumer, lists[3]) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for i := range lists {
+		g.drop(fmt.Sprint(i))
+		check(fmt.Sprint("without ", i))
+	}
+	if len(g.common.known) > 0 || g.common.members != 0 {
+		t.Errorf("%v is left", g.common)
+	}
+}
+
 func TestPendingMembersAreBounded(t *testing.T) {
 	h := newHarness(DefaultConfig())
 	h.quiet = true
