@@ -19,6 +19,11 @@ const readCommitted = 1
 // (KIP-516), leader epochs (KIP-320), diverging epochs (KIP-595), leaders and
 // endpoints (KIP-951).
 func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse) {
+	if c.Net.OnLoop() && h.Sessions.partitions(req.SessionID) > inlineParts {
+		c.Net.State = requeued{}
+		c.Net.Requeue()
+		return
+	}
 	follower := req.ReplicaID
 	if req.Version >= 15 {
 		follower = req.ReplicaState.ID
@@ -35,6 +40,9 @@ func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse)
 		f.refuse(err, 0)
 		return
 	}
+	if ctx.session != nil { // what the request itself names is charged already
+		c.Net.Charge(len(parts) * fetchPartBytes)
+	}
 	f.ctx, f.parts, f.parked = ctx, parts, parkedOf(c)
 	f.resolve()
 	if c.Net.OnLoop() && (f.version < firstBatchFetch || !f.hot()) {
@@ -45,6 +53,13 @@ func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse)
 	}
 	f.first()
 }
+
+// inlineParts is how many partitions of a session may be gone through on an event
+// loop: a fraction of a millisecond.
+const inlineParts = 1000
+
+// fetchPartBytes is about what a partition takes while its Fetch is served.
+const fetchPartBytes = 256
 
 // fetchCall is one Fetch on its way. One goroutine at a time works on it: the
 // handler's, then the pool's.

@@ -314,6 +314,19 @@ func (s *FetchSessions) touch(id int32) *fetchSession {
 	return session
 }
 
+// partitions is how many a session has, 0 when there is none.
+func (s *FetchSessions) partitions(id int32) int {
+	if id == 0 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session := s.byID[id]; session != nil {
+		return int(session.size.Load())
+	}
+	return 0
+}
+
 func (s *FetchSessions) drop(id int32) {
 	s.mu.Lock()
 	delete(s.byID, id)

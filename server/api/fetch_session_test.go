@@ -315,3 +315,29 @@ func TestSessionsAreBoundedByPartitions(t *testing.T) {
 		t.Fatal("the session that grew has not ended")
 	}
 }
+
+// A large session is gone through beside the event loop, small as the request is,
+// and is answered like any other.
+func TestLargeSessionOnALoop(t *testing.T) {
+	d := newDataBroker(t)
+	d.make("t", inlineParts+1, nil)
+	c := d.onLoops()()
+	r := fetchRequest("t", metadata.TopicID{}, 0, 0)
+	r.MaxWaitMillis, r.SessionEpoch = 0, sessionEpochInitial
+	for p := range int32(inlineParts) {
+		part := r.Topics[0].Partitions[0]
+		part.Partition = p + 1
+		r.Topics[0].Partitions = append(r.Topics[0].Partitions, part)
+	}
+	first := askAs[*kmsg.FetchResponse](c, 12, r)
+	if first.SessionID == 0 || len(first.Topics[0].Partitions) != inlineParts+1 {
+		t.Fatalf("session %d of %d partitions", first.SessionID, len(first.Topics[0].Partitions))
+	}
+	c.mustProduce("t", inlineParts, "v")
+	next := kmsg.NewPtrFetchRequest()
+	next.SessionID, next.SessionEpoch, next.MaxBytes, next.MinBytes = first.SessionID, 1, 1<<20, 1
+	got := askAs[*kmsg.FetchResponse](c, 12, next)
+	if got.ErrorCode != 0 || len(got.Topics) != 1 || got.Topics[0].Partitions[0].Partition != inlineParts {
+		t.Fatalf("%+v", got)
+	}
+}
