@@ -89,6 +89,10 @@ func (n *Node) Stop(ctx context.Context) error {
 // Failed is closed when the node cannot go on: its metadata log has failed.
 func (n *Node) Failed() <-chan struct{} { return n.quorum.Done() }
 
+// FolderRemoved is closed when the data folder was removed under the node: nothing
+// that it acknowledges is kept any more.
+func (n *Node) FolderRemoved() <-chan struct{} { return n.store.Removed() }
+
 // Err is why the node failed.
 func (n *Node) Err() error { return n.quorum.Err() }
 

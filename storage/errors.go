@@ -25,6 +25,8 @@ var (
 	ErrCorrupt = errors.New("corrupt file")
 	// ErrLocked says that another broker uses the data directory.
 	ErrLocked = errors.New("the data directory is in use")
+	// ErrRemoved says that the data directory was removed under a running broker.
+	ErrRemoved = errors.New("the data directory was removed")
 	// ErrNewerFormat says that a newer version wrote the data directory.
 	ErrNewerFormat = errors.New("the data directory was written by a newer version")
 	// ErrClosed says that the store or the log was closed or deleted.

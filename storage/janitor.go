@@ -61,6 +61,9 @@ func (s *Store) begin() bool {
 // health looks after what can't wait for retention: free space, partitions that
 // may come back, flush.ms, delayed deletions.
 func (s *Store) health() {
+	if s.look(); s.removed() {
+		return
+	}
 	s.measureRoom()
 	s.tellRoom()
 	now := nowMs(s.env.Clock)
@@ -76,6 +79,27 @@ func (s *Store) health() {
 		}
 	}
 	s.removeDue()
+}
+
+// look finds out whether the directory is there still: whoever removes it takes
+// away what is acknowledged, and writes to open files go on to succeed.
+func (s *Store) look() {
+	if _, err := s.env.FS.Stat(s.path(lockFile)); errors.Is(err, fs.ErrNotExist) {
+		s.removedOnce.Do(func() { close(s.gone) })
+	}
+}
+
+// Removed is closed when the directory has been removed, or moved, under the store.
+// Nothing that is written from then on will be found again.
+func (s *Store) Removed() <-chan struct{} { return s.gone }
+
+func (s *Store) removed() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // flushDue says that flush.ms has passed with something to flush.

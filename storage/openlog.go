@@ -216,6 +216,9 @@ func (s *Store) setFolderAside(tp TopicPartition, have, want TopicID) error {
 // flush does that, before it calls anything durable.
 func (l *Log) create() error {
 	fsys := l.store.env.FS
+	if l.store.look(); l.store.removed() {
+		return ErrRemoved
+	}
 	if err := fsys.MkdirAll(l.dir, 0o755); err != nil {
 		return err
 	}

@@ -76,12 +76,15 @@ func orDefault[T ~int | ~int64](v, standard T) T {
 // Store is one data directory: it opens the logs in it and does what concerns
 // all of them. Its methods are safe for concurrent use.
 type Store struct {
-	env     Env
-	dir     string
-	cfg     StoreConfig
-	seg     *segment.Env
-	lock    io.Closer
-	metrics metrics
+	env  Env
+	dir  string
+	cfg  StoreConfig
+	seg  *segment.Env
+	lock io.Closer
+	// gone is closed when the directory has been removed.
+	gone        chan struct{}
+	removedOnce sync.Once
+	metrics     metrics
 
 	// clean says that the last stop was clean; previousEpoch is the broker epoch
 	// that it left.
@@ -140,8 +143,8 @@ func openWith(env Env, dir string, cfg StoreConfig, spawn func(func())) (*Store,
 	s := &Store{
 		env: env, dir: dir, cfg: cfg, previousEpoch: -1,
 		maintenance: make(chan struct{}, 1), written: map[string]OffsetCheckpoint{},
-		spawn: spawn,
-		logs:  map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
+		spawn: spawn, gone: make(chan struct{}),
+		logs: map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
 		folders: map[string]struct{}{},
 	}
 	s.brokerEpoch.Store(-1)

@@ -583,3 +583,34 @@ func TestUnchangedCheckpointsAreLeftAlone(t *testing.T) {
 		t.Fatalf("the checkpoint has high watermark %d, want %d", got, l.LogEndOffset())
 	}
 }
+
+// TestRemovedDirectory has the directory removed under the store, which must neither
+// go on as if nothing had happened nor make it anew.
+func TestRemovedDirectory(t *testing.T) {
+	w, _ := opened(t)
+	w.clock.Advance(healthEvery)
+	w.settle()
+	if w.store.removed() {
+		t.Fatal("the directory is there")
+	}
+	if err := w.fs.RemoveAll("/data"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.OpenLog(TopicPartition{Topic: "new"}, testID, LogConfig{}); err == nil {
+		t.Fatal("a new log in a directory that is gone")
+	}
+	if _, err := w.fs.Stat("/data"); err == nil {
+		t.Fatal("the directory was made anew")
+	}
+	w, _ = opened(t)
+	if err := w.fs.RemoveAll("/data"); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(healthEvery)
+	w.settle()
+	select {
+	case <-w.store.Removed():
+	default:
+		t.Fatal("nobody was told")
+	}
+}

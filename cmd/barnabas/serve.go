@@ -107,6 +107,8 @@ func untilStopped(node *server.Node, stop *stopper, log *slog.Logger) error {
 	select {
 	case <-stop.asked:
 		log.Info("stopping; a second signal stops at once")
+	case <-node.FolderRemoved():
+		return errors.New("the data folder was removed while the broker ran; it stops, because nothing that it acknowledged would be kept")
 	case <-node.Failed():
 		err := node.Err()
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
