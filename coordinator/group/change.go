@@ -159,16 +159,11 @@ func (c *change) refreshEpoch() {
 // members may subscribe to any number of them.
 func (c *change) metadataHash() int64 {
 	var sum uint64
-	counted := map[assignor.TopicID]struct{}{}
 	for name := range c.g.topics() {
 		t, ok := c.world.Image.Topic(name)
 		if !ok {
 			continue
 		}
-		if _, again := counted[t.ID]; again {
-			continue
-		}
-		counted[t.ID] = struct{}{}
 		h := fnv.New64a()
 		_, _ = h.Write(t.ID[:])
 		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(t.Partitions))))
@@ -221,10 +216,14 @@ func (c *change) toDivide() assignor.Group {
 		return 0
 	}}
 	seen := map[ownedPartition]struct{}{}
-	for _, id := range c.g.memberIDs() {
+	var topics []assignor.TopicID
+	for i, id := range c.g.memberIDs() {
 		m := c.g.members[id]
+		if i == 0 || !g.Homogeneous {
+			topics = c.topicIDs(m)
+		}
 		g.Members = append(g.Members, assignor.Member{
-			ID: id, InstanceID: m.instanceID, Topics: c.topicIDs(m), Assigned: once(c.g.target[id], seen),
+			ID: id, InstanceID: m.instanceID, Topics: topics, Assigned: once(c.g.target[id], seen),
 		})
 	}
 	return g

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"iter"
 	"maps"
 	"slices"
 
@@ -26,6 +25,8 @@ type consumerGroup struct {
 	members     map[string]*consumerMember
 	target      map[string]assignor.Assignment
 	regexes     map[string]*regexValue
+	// subscribed is what the members subscribe to, in sum.
+	subscribed subscriptions
 	// owners says which member has a partition, be it about to give it back.
 	owners map[ownedPartition]string
 	// oldPartitions says that the log has a record that Kafka 4.0 wrote and that
@@ -42,7 +43,7 @@ func newConsumerGroup() *consumerGroup {
 	return &consumerGroup{
 		epoch: firstEpoch, targetEpoch: firstEpoch,
 		members: map[string]*consumerMember{}, target: map[string]assignor.Assignment{},
-		regexes: map[string]*regexValue{}, owners: map[ownedPartition]string{},
+		regexes: map[string]*regexValue{}, owners: map[ownedPartition]string{}, subscribed: newSubscriptions(),
 	}
 }
 
@@ -50,6 +51,7 @@ func newConsumerGroup() *consumerGroup {
 func (g *consumerGroup) clone() *consumerGroup {
 	c := *g
 	c.members, c.target, c.regexes, c.owners = maps.Clone(g.members), maps.Clone(g.target), maps.Clone(g.regexes), maps.Clone(g.owners)
+	c.subscribed = g.subscribed.clone()
 	return &c
 }
 
@@ -62,7 +64,9 @@ func (g *consumerGroup) replay(c *ConsumerRecord) {
 	case partitionsValue:
 		g.oldPartitions = true
 	case *memberMetadata:
+		g.countMember(g.members[c.name], -1)
 		g.put(c.name, func(m *consumerMember) { m.memberMetadata = *v })
+		g.countMember(g.members[c.name], 1)
 	case *targetEpochValue:
 		g.targetEpoch, g.targetAtMs = v.epoch, v.timestampMs
 	case *targetValue:
@@ -73,7 +77,7 @@ func (g *consumerGroup) replay(c *ConsumerRecord) {
 		g.claim(c.name, v.assigned)
 		g.claim(c.name, v.revoking)
 	case *regexValue:
-		g.regexes[c.name] = v
+		g.putRegex(c.name, v)
 	default:
 		g.replayTombstone(c)
 	}
@@ -85,6 +89,7 @@ func (g *consumerGroup) replayTombstone(c *ConsumerRecord) {
 		g.oldPartitions = false
 	case kindMember:
 		g.release(c.name)
+		g.countMember(g.members[c.name], -1)
 		delete(g.members, c.name)
 	case kindTargetEpoch:
 		g.targetEpoch, g.targetAtMs = -1, 0
@@ -96,7 +101,7 @@ func (g *consumerGroup) replayTombstone(c *ConsumerRecord) {
 			g.put(c.name, func(m *consumerMember) { m.currentValue = currentValue{epoch: -1, previousEpoch: -1} })
 		}
 	case kindRegex:
-		delete(g.regexes, c.name)
+		g.putRegex(c.name, nil)
 	}
 }
 
@@ -185,58 +190,9 @@ func (g *consumerGroup) assignorName(fallback string) string {
 	return best
 }
 
-// regexUsers counts the members that subscribe by a regular expression.
-func (g *consumerGroup) regexUsers(regex string) (n int) {
-	for _, m := range g.members {
-		if m.regex == regex {
-			n++
-		}
-	}
-	return n
-}
-
 // usedRegexes are the regular expressions that members subscribe by, in order.
 func (g *consumerGroup) usedRegexes() []string {
-	used := map[string]struct{}{}
-	for _, m := range g.members {
-		if m.regex != "" {
-			used[m.regex] = struct{}{}
-		}
-	}
-	return slices.Sorted(maps.Keys(used))
-}
-
-// topics yields everything that the members subscribe to, topics that do not exist
-// too, and what several subscribe to several times.
-func (g *consumerGroup) topics() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, m := range g.members {
-			for _, t := range m.topics {
-				if !yield(t) {
-					return
-				}
-			}
-		}
-		for _, regex := range g.usedRegexes() {
-			if r := g.regexes[regex]; r != nil {
-				for _, t := range r.topics {
-					if !yield(t) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// subscribedTo tells whether any member subscribes to a topic.
-func (g *consumerGroup) subscribedTo(topic string) bool {
-	for _, m := range g.members {
-		if g.subscribes(m, topic) {
-			return true
-		}
-	}
-	return false
+	return slices.Sorted(maps.Keys(g.subscribed.regexes))
 }
 
 // subscribes tells whether one member subscribes to a topic.
@@ -250,22 +206,6 @@ func (g *consumerGroup) subscribes(m *consumerMember, topic string) bool {
 	}
 	_, ok := slices.BinarySearch(r.topics, topic)
 	return ok
-}
-
-// homogeneous tells, by Kafka's rule, whether all members have the same
-// subscription: the same names and no expression, or the same expression and no
-// names.
-func (g *consumerGroup) homogeneous() bool {
-	var first *consumerMember
-	for _, m := range g.members {
-		if first == nil {
-			first = m
-		}
-		if m.regex != first.regex || !slices.Equal(m.topics, first.topics) || m.regex != "" && len(m.topics) > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // tombstones are the records that remove the whole group from the log.

@@ -45,7 +45,7 @@ func (s *step) regex(expr string) (pattern.Pattern, error) {
 // checkRegex refuses an expression that a member subscribes by for the first time
 // and that is none. An empty one means no expression.
 func (c *change) checkRegex(before, now string) *refusal {
-	if now == "" || now == before || c.g.regexUsers(now) > 0 {
+	if now == "" || now == before || c.g.subscribed.regexes[now] > 0 {
 		return nil
 	}
 	if _, err := c.regex(now); err != nil {
@@ -56,7 +56,7 @@ func (c *change) checkRegex(before, now string) *refusal {
 
 // dropRegex removes an expression that nobody uses any more.
 func (c *change) dropRegex(expr string) {
-	if expr != "" && c.g.regexes[expr] != nil && c.g.regexUsers(expr) == 0 {
+	if expr != "" && c.g.regexes[expr] != nil && c.g.subscribed.regexes[expr] == 0 {
 		c.put(&ConsumerRecord{kind: kindRegex, name: expr})
 	}
 }

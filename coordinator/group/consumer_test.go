@@ -3,6 +3,7 @@ package group
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sort"
 	"strconv"
@@ -75,7 +76,7 @@ func (h *harness) topic(name string, partitions int) {
 	t, ok := h.world.Image.Topic(name)
 	if !ok {
 		h.topicCount++
-		id := metadata.TopicID{15: byte(h.topicCount)}
+		id := metadata.TopicID{14: byte(h.topicCount >> 8), 15: byte(h.topicCount)}
 		h.apply(&metadata.TopicRecord{Name: name, ID: id})
 		t, _ = h.world.Image.Topic(name)
 		h.world.TopicsAt = h.world.Image.Offset
@@ -264,7 +265,7 @@ func TestNamesOfNoTopicTakeNoMemory(t *testing.T) {
 			m.topics = append(m.topics, fmt.Sprintf("none-%d-%d", i, j))
 		}
 		m.topics = append(m.topics, "t")
-		group.members[m.id] = m
+		group.replay(m.metadataRecord())
 	}
 	c := &change{step: &step{Machine: h.m, world: h.world}, id: "g", g: group}
 	var hash int64
@@ -272,12 +273,66 @@ func TestNamesOfNoTopicTakeNoMemory(t *testing.T) {
 	if n := testing.AllocsPerRun(3, func() { hash = c.metadataHash() }); n > few {
 		t.Errorf("%v allocations", n)
 	}
-	for id, m := range group.members {
+	for _, id := range group.memberIDs() {
 		if id != "3" {
-			m.topics = nil
+			group.replay(newConsumerMember(id).metadataRecord())
 		}
 	}
 	if alone := c.metadataHash(); alone != hash || hash == 0 {
 		t.Errorf("the hash is %x with ten subscribers and %x with one", hash, alone)
+	}
+}
+
+// TestAJoinCostsWhatTheMemberBrings has members join that all subscribe to the same
+// topics: each name is looked at once, and what a join takes grows by little with
+// each member that is there already.
+func TestAJoinCostsWhatTheMemberBrings(t *testing.T) {
+	const topics, few, many = 1000, 20, 220
+	h := newHarness(DefaultConfig())
+	h.quiet = true
+	h.onAnswer = func(uint64, any) {}
+	h.world.AssignmentIntervalMs = 0
+	var names []string
+	for i := range topics {
+		names = append(names, fmt.Sprintf("t-%04d", i))
+		h.topic(names[i], 1)
+	}
+	join := func(i int) {
+		r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+		r.Version, r.Group, r.MemberID, r.RebalanceTimeoutMillis = 1, "g", fmt.Sprintf("m-%03d", i), 10_000
+		r.SubscribedTopicNames, r.Topics = names, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+		h.call(r.MemberID, r)
+	}
+	bytesOf := func(f func()) int {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return int(after.TotalAlloc - before.TotalAlloc)
+	}
+	members := 0
+	fill := func(n int) {
+		for ; members < n; members++ {
+			join(members)
+		}
+	}
+	fill(few)
+	first := bytesOf(func() { fill(few + 1) })
+	fill(many)
+	last := bytesOf(func() { fill(many + 1) })
+	g := h.m.consumer("g")
+	if len(g.members) != many+1 {
+		t.Fatalf("%d members", len(g.members))
+	}
+	looks := 0
+	for range g.topics() {
+		looks++
+	}
+	if looks != topics {
+		t.Errorf("%d names are looked at for the hash, of %d topics", looks, topics)
+	}
+	// A topic's id takes 16 bytes in each list of them.
+	if each := (last - first) / (many - few); each > topics {
+		t.Errorf("a join takes %d bytes with %d members and %d with %d: %d more for each", first, few, last, many, each)
 	}
 }
