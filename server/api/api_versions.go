@@ -51,7 +51,11 @@ func (h *Handlers) apiVersions(c *Call, req *kmsg.ApiVersionsRequest, resp *kmsg
 		s := sessionOf(c.Conn())
 		s.softwareName, s.softwareVersion = req.ClientSoftwareName, req.ClientSoftwareVersion
 	}
+	telemetry := h.advertisesTelemetry()
 	for _, row := range h.table {
+		if isTelemetry(row.Key) && !telemetry {
+			continue
+		}
 		key := kmsg.NewApiVersionsResponseApiKey()
 		key.ApiKey, key.MinVersion, key.MaxVersion = row.Key, row.Min, row.Max
 		resp.ApiKeys = append(resp.ApiKeys, key)

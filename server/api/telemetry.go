@@ -12,6 +12,8 @@ import (
 
 // ClientMetrics takes the metrics that clients push (KIP-714).
 type ClientMetrics interface {
+	// Subscribed tells whether any client is to push at all.
+	Subscribed() bool
 	Get(c clientmetrics.Client) (clientmetrics.ID, clientmetrics.Subscription, *kerr.Error)
 	// Push may wait: it is not for an event loop.
 	Push(c clientmetrics.Client, p clientmetrics.Push) *kerr.Error
@@ -19,6 +21,18 @@ type ClientMetrics interface {
 	// its connection speaks for another client now.
 	Disconnected(id clientmetrics.ID)
 	Replaced(id clientmetrics.ID)
+}
+
+// advertisesTelemetry tells whether clients learn of the telemetry APIs. Apache Kafka
+// names them where a receiver is configured; here that is where there is a
+// subscription. Clients that see them ask on every connection, and librdkafka writes
+// a line on its program's stderr each time. Whoever asks is served all the same.
+func (h *Handlers) advertisesTelemetry() bool {
+	return h.ClientMetrics != nil && h.ClientMetrics.Subscribed()
+}
+
+func isTelemetry(key int16) bool {
+	return key == int16(kmsg.GetTelemetrySubscriptions) || key == int16(kmsg.PushTelemetry)
 }
 
 // pushCodecs are the codecs that clients may push with, the preferred one first.

@@ -9,9 +9,51 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/server/clientmetrics"
 )
+
+// TestTelemetryIsListedWhereItIsWanted asks for ApiVersions before, while and after
+// there is a subscription: only then are the telemetry APIs listed. They are served
+// at any time.
+func TestTelemetryIsListedWhereItIsWanted(t *testing.T) {
+	b := newTestBroker(t, nil)
+	m := clientmetrics.New(clientmetrics.Options{
+		Clock: clock.Real(), Log: slog.New(slog.DiscardHandler), Metrics: b.metrics, MaxBytes: 1 << 20,
+		NewID: func() clientmetrics.ID { return clientmetrics.ID{15: 100} },
+	})
+	b.h.ClientMetrics = m
+	c := b.dial("client")
+	listed := func() []int16 {
+		var keys []int16
+		for _, k := range askAs[*kmsg.ApiVersionsResponse](c, 0, kmsg.NewPtrApiVersionsRequest()).ApiKeys {
+			if isTelemetry(k.ApiKey) {
+				keys = append(keys, k.ApiKey)
+			}
+		}
+		return keys
+	}
+	if keys := listed(); keys != nil {
+		t.Errorf("without a subscription %v are listed", keys)
+	}
+	if r := askAs[*kmsg.GetTelemetrySubscriptionsResponse](c, 0, kmsg.NewPtrGetTelemetrySubscriptionsRequest()); r.ErrorCode != 0 || len(r.RequestedMetrics) != 0 {
+		t.Errorf("without a subscription the answer is %+v", r)
+	}
+	interval, r := "60000", metadata.ConfigResource{Type: metadata.ResourceClientMetrics, Name: "all"}
+	img := b.image.Load()
+	for _, value := range []*string{&interval, nil} {
+		next, delta, err := img.Next(img.Offset+1, []metadata.Record{&metadata.ConfigRecord{Resource: r, Name: "interval.ms", Value: value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		img = next
+		m.OnMetadata(delta, img)
+		if keys := listed(); (len(keys) == 2) != (value != nil) {
+			t.Errorf("with the subscription's interval %v, %v are listed", value, keys)
+		}
+	}
+}
 
 // TestAConnectionSpeaksForOneInstance has one connection ask for many instances of
 // itself, and end some of them: another connection's instance stays, and of those

@@ -143,6 +143,13 @@ func (m *Manager) OnMetadata(d *metadata.Delta, img *metadata.Image) {
 	m.version++
 }
 
+// Subscribed tells whether there is any subscription.
+func (m *Manager) Subscribed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.subscriptions) > 0
+}
+
 // Get tells a client what to push; an id of zero gets a new one. A client that asks
 // again before its interval is over is refused, unless it had to ask.
 func (m *Manager) Get(c Client) (ID, Subscription, *kerr.Error) {

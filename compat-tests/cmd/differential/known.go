@@ -55,8 +55,6 @@ var (
 		{kmsg.AddRaftVoter, 0, newest, "there is one controller, and a fixed quorum"},
 		{kmsg.RemoveRaftVoter, 0, newest, "there is one controller, and a fixed quorum"},
 		{kmsg.UnregisterController, 0, newest, "there is one controller"},
-		{kmsg.GetTelemetrySubscriptions, 0, newest, "Kafka serves it with a plugin of the operator's only; no oracle here has one"},
-		{kmsg.PushTelemetry, 0, newest, "likewise"},
 	}
 	onlyGood = []only{
 		{kmsg.OffsetCommit, 0, 0, "as above"},
@@ -68,7 +66,5 @@ var (
 		{kmsg.ListConfigResources, 0, 0, "version 0 has no arguments"},
 		{kmsg.ListTransactions, 0, 1, "a filter that matches nothing is no error"},
 		{kmsg.ListPartitionReassignments, 0, 0, "what is not there is left out"},
-		{kmsg.GetTelemetrySubscriptions, 0, newest, "as above"},
-		{kmsg.PushTelemetry, 0, newest, "as above"},
 	}
 )
