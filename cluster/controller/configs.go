@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,26 +77,81 @@ func (m *Machine) newValue(img *metadata.Image, resource metadata.ConfigResource
 	if !m.cfg.Checker.IsList(resource.Type, op.Name) {
 		return nil, notAList(resource.Type, op.Name, adds)
 	}
+	if err := checkValueSize(*op.Value); err != nil {
+		return nil, err
+	}
 	current, set := img.Config(resource)[op.Name]
 	if !set {
 		current = m.cfg.Checker.Default(resource.Type, op.Name)
 	}
-	var list []string
-	for part := range strings.SplitSeq(current, ",") {
+	if adds {
+		return new(appended(current, *op.Value)), nil
+	}
+	return new(subtracted(current, *op.Value)), nil
+}
+
+// appended is a list with the parts of more that it does not have. Empty parts of
+// what is set are left out.
+func appended(list, more string) string {
+	var out []string
+	has := map[string]bool{}
+	for part := range strings.SplitSeq(list, ",") {
 		if part != "" {
-			list = append(list, part)
+			out = append(out, part)
+			has[part] = true
 		}
 	}
-	for part := range strings.SplitSeq(*op.Value, ",") {
-		at := slices.Index(list, part)
+	for _, part := range javaParts(more) {
+		if !has[part] {
+			out = append(out, part)
+			has[part] = true
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// subtracted is a list without the parts of less: of a part that it has several
+// times as many go as less has, the first ones.
+func subtracted(list, less string) string {
+	var out []string
+	gone := map[string]int{}
+	for _, part := range javaParts(less) {
+		gone[part]++
+	}
+	for part := range strings.SplitSeq(list, ",") {
 		switch {
-		case adds && at < 0:
-			list = append(list, part)
-		case !adds && at >= 0:
-			list = slices.Delete(list, at, at+1)
+		case part == "":
+		case gone[part] > 0:
+			gone[part]--
+		default:
+			out = append(out, part)
 		}
 	}
-	return new(strings.Join(list, ",")), nil
+	return strings.Join(out, ",")
+}
+
+// javaParts are the parts of a list without the empty ones at its end, but for that
+// of an empty text.
+func javaParts(list string) []string {
+	if list == "" {
+		return []string{""}
+	}
+	parts := strings.Split(strings.TrimRight(list, ","), ",")
+	if parts[0] == "" && len(parts) == 1 {
+		return nil
+	}
+	return parts
+}
+
+// maxValueBytes is Kafka's bound of a value: what a string of its protocol can
+// have.
+const maxValueBytes = math.MaxInt16
+
+func checkValueSize(value string) error {
+	if len(value) > maxValueBytes {
+		return protocol.Errorf(kerr.InvalidConfig, "The configuration value cannot be added because it exceeds the maximum value size of %d bytes.", maxValueBytes)
+	}
+	return nil
 }
 
 func notAList(resourceType int8, name string, adds bool) error {
@@ -181,6 +237,11 @@ func (m *Machine) alter(img *metadata.Image, resource metadata.ConfigResource, c
 			all[name] = *value
 		}
 		if set != (value != nil) || (set && current != *value) {
+			if value != nil {
+				if err := checkValueSize(*value); err != nil {
+					return nil, err
+				}
+			}
 			records = append(records, &metadata.ConfigRecord{Resource: resource, Name: name, Value: value})
 		}
 	}

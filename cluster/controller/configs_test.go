@@ -211,3 +211,58 @@ func TestValidateOnlyChangesNothing(t *testing.T) {
 		t.Fatalf("validation changed t to %v", got)
 	}
 }
+
+// TestListsAsKafkaHasThem are Apache Kafka's answers: empty parts of what is set go,
+// those at the end of what is given count for nothing, the others like any part.
+func TestListsAsKafkaHasThem(t *testing.T) {
+	b := newBench(t, testConfig())
+	b.register(1, 1)
+	b.must(createTopics(topic("t", 1, 1)))
+	for _, step := range []struct{ op, want string }{
+		{"set cleanup.policy=1,,2", "1,,2"},
+		{"append cleanup.policy=3", "1,2,3"},
+		{"append cleanup.policy=", "1,2,3,"},
+		{"append cleanup.policy=,", "1,2,3"},
+		{"append cleanup.policy=,,4,,5,,", "1,2,3,,4,5"},
+		{"subtract cleanup.policy=", "1,2,3,4,5"},
+		{"set cleanup.policy=1,2,1,3,1", "1,2,1,3,1"},
+		{"subtract cleanup.policy=1,3,1", "2,1"},
+		{"append cleanup.policy= 2 ", "2,1, 2 "},
+		{"append cleanup.policy=1,6,6", "2,1, 2 ,6"},
+	} {
+		same(t, step.op, b.incremental(altering(ofTopic, "t", step.op)), "t: 0")
+		if got := b.img.TopicConfig("t")["cleanup.policy"]; got != step.want {
+			t.Fatalf("after %s: %q, want %q", step.op, got, step.want)
+		}
+	}
+}
+
+// TestValuesAreBounded: no value is longer than Kafka's, and what is longer is
+// refused before it is taken apart.
+func TestValuesAreBounded(t *testing.T) {
+	const tooLong = ": 40 The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
+	b := newBench(t, testConfig())
+	b.register(1, 1)
+	b.must(createTopics(topic("t", 1, 1)))
+	full := strings.Repeat("x", maxValueBytes)
+	for _, step := range []struct{ op, want string }{
+		{"set cleanup.policy=" + full + "x", "t" + tooLong},
+		{"set cleanup.policy=" + full, "t: 0"},
+		{"append cleanup.policy=y", "t" + tooLong},
+		{"append cleanup.policy=" + full, "t: 0"},
+		{"append cleanup.policy=" + full + ",", "t" + tooLong},
+		{"subtract cleanup.policy=" + full + ",", "t" + tooLong},
+		{"set cleanup.policy=a", "t: 0"},
+		{"append cleanup.policy=" + strings.Repeat("b,", maxValueBytes/2), "t: 0"},
+	} {
+		same(t, step.op[:20], b.incremental(altering(ofTopic, "t", step.op)), step.want)
+	}
+	same(t, "as a whole", b.legacy(false, whole(ofTopic, "t", "cleanup.policy="+full+"x")), "t"+tooLong)
+	if got := b.img.TopicConfig("t")["cleanup.policy"]; got != "a,b" {
+		t.Fatalf("left is %q", got)
+	}
+	long := topic("u", 1, 1)
+	long.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "cleanup.policy", Value: new(full + "x")}}
+	out := b.must(createTopics(long)).(*kmsg.CreateTopicsResponse).Topics[0]
+	same(t, "a new topic", []string{verdictText(out.Topic, out.ErrorCode, out.ErrorMessage)}, "u"+tooLong)
+}

@@ -140,6 +140,9 @@ func (m *Machine) newTopicConfigs(t *kmsg.CreateTopicsRequestTopic) (map[string]
 			null = append(null, c.Name)
 			continue
 		}
+		if err := checkValueSize(*c.Value); err != nil {
+			return nil, err
+		}
 		configs[c.Name] = *c.Value
 	}
 	if len(null) > 0 {

@@ -130,7 +130,8 @@ func NotEmpty() Check {
 	}}
 }
 
-// ThrottledReplicas allows '*' or a list of partition:broker.
+// ThrottledReplicas allows '*' or a list of partition:broker, with empty elements as
+// in Kafka.
 func ThrottledReplicas() Check {
 	return Check{allowed: "'*' or a list of partition:broker", problem: func(key string, v any) *ValueError {
 		list := v.([]string)
@@ -139,7 +140,7 @@ func ThrottledReplicas() Check {
 		}
 		for _, pair := range list {
 			partition, broker, found := strings.Cut(pair, ":")
-			if !found || !digits(partition) || !digits(broker) {
+			if pair != "" && (!found || !digits(partition) || !digits(broker)) {
 				return &ValueError{
 					Value: "[" + strings.Join(list, ", ") + "]",
 					Problem: key + " must be the literal '*' or a list of replicas in the following format: " +

@@ -180,6 +180,10 @@ func TestTopicRefusalsAreKafkas(t *testing.T) {
 		{"leader.replication.throttled.replicas", "foo", "Invalid value [foo] for configuration leader.replication.throttled.replicas: leader.replication.throttled.replicas must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."},
 		{"leader.replication.throttled.replicas", "1:2,3:4", ""},
 		{"leader.replication.throttled.replicas", "*", ""},
+		{"leader.replication.throttled.replicas", ",1:2,,3:4,", ""},
+		// As many as 32,767 bytes can have.
+		{"leader.replication.throttled.replicas", strings.Repeat("1:2,", 8191) + "1:2", ""},
+		{"leader.replication.throttled.replicas", strings.Repeat(",", 16383), ""},
 		{"remote.storage.enable", "true", "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."},
 		{"remote.storage.enable", "false", ""},
 	} {

@@ -104,6 +104,8 @@ const (
 )
 
 const (
-	maxListLen = 1024 // elements of one LIST value
+	// maxListLen bounds the elements of one LIST value: a value of Kafka's 32,767
+	// bytes cannot have more.
+	maxListLen = 1 << 14
 	maxTextLen = 1 << 20
 )
