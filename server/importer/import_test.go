@@ -72,12 +72,15 @@ func env(fs vfs.FS) server.Env {
 	return server.Env{Clock: clock.NewManual(time.UnixMilli(1_700_000_100_000)), FS: fs, Random: rand.Uint64, Log: slog.New(slog.DiscardHandler)}
 }
 
-func static(t testing.TB) *config.Static {
+func static(t testing.TB) *config.Static { return loaded(t) }
+
+// loaded is the target's settings, with some more.
+func loaded(t testing.TB, more ...config.Setting) *config.Static {
 	t.Helper()
-	s, _, err := config.Load(config.Input{Flags: []config.Setting{
+	s, _, err := config.Load(config.Input{Flags: append([]config.Setting{
 		{Key: "log.dirs", Value: targetDir, Where: "test"}, {Key: "offsets.topic.num.partitions", Value: "3", Where: "test"},
 		{Key: "listeners", Value: "PLAINTEXT://127.0.0.1:0", Where: "test"},
-	}})
+	}, more...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,6 +127,7 @@ func (s *Source) Plan(ctx context.Context, target Target, o Options) (*Plan, err
 		p.Topics = append(p.Topics, plan)
 	}
 	s.noteBrokerConfigs()
+	p.noteFollowers(target)
 	if err := bad.err(); err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ func (t *TopicPlan) record(nextProducerID int64) controller.ImportedTopic {
 // conclude adds what was found to the notes.
 func (t *TopicPlan) conclude(target Target) {
 	cfg := target.LogConfig(t.Configs)
-	var old int64
+	var lost doomed
 	for _, part := range t.Partitions {
 		c := part.Contents
 		if c.Converted > 0 {
@@ -197,25 +197,9 @@ func (t *TopicPlan) conclude(target Target) {
 				"readers with read_committed stop there until `barnabas txn abort --partition %s:%d --start-offset %d` ends it",
 				part.Index, o.ProducerID, o.ProducerEpoch, o.FirstOffset, t.Name, part.Index, o.FirstOffset)
 		}
-		old += tooOld(c, cfg, target.NowMs())
+		lost.add(c.doomed(cfg, target.NowMs()))
 	}
-	if old > 0 {
-		t.note("%d MiB are older than its retention.ms of %d here and will be deleted once the broker runs: set retention.ms with `barnabas config set`, or log.retention.ms for the broker, before that",
-			max(old>>20, 1), cfg.RetentionMs)
-	}
-}
-
-// tooOld is how much retention would remove at once.
-func tooOld(c *Contents, cfg storage.LogConfig, nowMs int64) (bytes int64) {
-	if !cfg.Delete || cfg.RetentionMs < 0 {
-		return 0
-	}
-	for _, s := range c.Segments {
-		if s.MaxTimestampMs >= 0 && s.MaxTimestampMs < nowMs-cfg.RetentionMs {
-			bytes += s.SizeBytes
-		}
-	}
-	return bytes
+	t.noteDoomed(lost, cfg)
 }
 
 func isCorrupt(err error) bool {

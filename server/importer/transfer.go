@@ -31,7 +31,7 @@ type Contents struct {
 	Converted int
 	// CutBytes is what an unclean stop had left behind the last whole batch.
 	CutBytes int64
-	// Segments are the ages of the segments that retention may remove.
+	// Segments are all segments' ages and sizes, which retention looks at.
 	Segments []SegmentAge
 }
 
@@ -42,8 +42,8 @@ type OpenTransaction struct {
 	FirstOffset   int64
 }
 
-// SegmentAge is a segment's newest timestamp.
-type SegmentAge struct{ MaxTimestampMs, SizeBytes int64 }
+// SegmentAge is a segment's newest timestamp, its size, and the offset after it.
+type SegmentAge struct{ MaxTimestampMs, SizeBytes, EndOffset int64 }
 
 // transfer reads one partition and, with a folder to write to, copies it there.
 type transfer struct {
@@ -116,9 +116,8 @@ func (t *transfer) segment(base int64, last bool) (err error) {
 		t.out.Converted++
 	}
 	t.out.SizeBytes += age.SizeBytes
-	if !last {
-		t.out.Segments = append(t.out.Segments, age)
-	}
+	age.EndOffset = t.end
+	t.out.Segments = append(t.out.Segments, age)
 	if t.to == "" {
 		return nil
 	}
