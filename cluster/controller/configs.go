@@ -22,10 +22,14 @@ func (m *Machine) incrementalAlterConfigs(img *metadata.Image, req *kmsg.Increme
 	twice := duplicates(req.Resources, func(r *kmsg.IncrementalAlterConfigsRequestResource) metadata.ConfigResource {
 		return metadata.ConfigResource{Type: int8(r.ResourceType), Name: r.ResourceName}
 	})
+	metrics := subscriptionCount{img: img}
 	for i := range req.Resources {
 		r := &req.Resources[i]
 		resource := metadata.ConfigResource{Type: int8(r.ResourceType), Name: r.ResourceName}
 		records, err := m.alterIncrementally(img, resource, r.Configs, twice[resource])
+		if err == nil {
+			records, err = metrics.admit(resource, records)
+		}
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
 		out.ErrorCode, out.ErrorMessage = codeAndText(err)
@@ -172,10 +176,14 @@ func (m *Machine) alterConfigs(img *metadata.Image, req *kmsg.AlterConfigsReques
 	twice := duplicates(req.Resources, func(r *kmsg.AlterConfigsRequestResource) metadata.ConfigResource {
 		return metadata.ConfigResource{Type: int8(r.ResourceType), Name: r.ResourceName}
 	})
+	metrics := subscriptionCount{img: img}
 	for i := range req.Resources {
 		r := &req.Resources[i]
 		resource := metadata.ConfigResource{Type: int8(r.ResourceType), Name: r.ResourceName}
 		records, err := m.replaceConfigs(img, resource, r.Configs, twice[resource])
+		if err == nil {
+			records, err = metrics.admit(resource, records)
+		}
 		out := kmsg.NewAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
 		out.ErrorCode, out.ErrorMessage = codeAndText(err)
@@ -318,6 +326,38 @@ func checkEach(all map[string]string, check func(name, value string) error) erro
 		}
 	}
 	return nil
+}
+
+// subscriptionsMax bounds the subscriptions to client metrics. A client that asks for
+// the first time is held against each of them, on an event loop: some 4 us with two
+// patterns. Kafka has no bound; people have a few.
+const subscriptionsMax = 500
+
+// subscriptionCount counts them as one request makes new ones.
+type subscriptionCount struct {
+	img     *metadata.Image
+	counted bool
+	n       int
+}
+
+// admit refuses the records of one subscription too many.
+func (c *subscriptionCount) admit(r metadata.ConfigResource, records []metadata.Record) ([]metadata.Record, error) {
+	if r.Type != metadata.ResourceClientMetrics || len(records) == 0 || len(c.img.Config(r)) > 0 {
+		return records, nil
+	}
+	if !c.counted {
+		c.counted = true
+		for _, other := range c.img.ConfigResources() {
+			if other.Type == metadata.ResourceClientMetrics {
+				c.n++
+			}
+		}
+	}
+	if c.n >= subscriptionsMax {
+		return nil, protocol.Errorf(kerr.PolicyViolation, "There are %d client metrics subscriptions, and no more are taken.", c.n)
+	}
+	c.n++
+	return records, nil
 }
 
 // invalidConfig gives an error that has no code of its own INVALID_CONFIG.

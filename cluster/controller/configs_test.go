@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -265,4 +266,29 @@ func TestValuesAreBounded(t *testing.T) {
 	long.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: "cleanup.policy", Value: new(full + "x")}}
 	out := b.must(createTopics(long)).(*kmsg.CreateTopicsResponse).Topics[0]
 	same(t, "a new topic", []string{verdictText(out.Topic, out.ErrorCode, out.ErrorMessage)}, "u"+tooLong)
+}
+
+// TestSubscriptionsAreBounded: those that are there can be changed and deleted, and
+// then there is room again.
+func TestSubscriptionsAreBounded(t *testing.T) {
+	b := newBench(t, testConfig())
+	b.register(1, 1)
+	var many []kmsg.IncrementalAlterConfigsRequestResource
+	for i := range subscriptionsMax + 1 {
+		many = append(many, altering(ofMetrics, fmt.Sprint("s", i), "set retention.ms=5"))
+	}
+	lines := b.incremental(many...)
+	full := fmt.Sprintf("44 There are %d client metrics subscriptions, and no more are taken.", subscriptionsMax)
+	if got := lines[subscriptionsMax-1]; got != fmt.Sprintf("s%d: 0", subscriptionsMax-1) {
+		t.Errorf("the last one: %s", got)
+	}
+	if got := lines[subscriptionsMax]; got != fmt.Sprintf("s%d: %s", subscriptionsMax, full) {
+		t.Errorf("one too many: %s", got)
+	}
+	same(t, "another request", b.incremental(altering(ofMetrics, "more", "set retention.ms=5")), "more: "+full)
+	same(t, "as a whole", b.legacy(false, whole(ofMetrics, "more", "retention.ms=5")), "more: "+full)
+	same(t, "a change", b.incremental(altering(ofMetrics, "s1", "set retention.ms=6")), "s1: 0")
+	same(t, "nothing", b.incremental(altering(ofMetrics, "more", "delete retention.ms")), "more: 0")
+	same(t, "a deletion", b.incremental(altering(ofMetrics, "s1", "delete retention.ms")), "s1: 0")
+	same(t, "room", b.incremental(altering(ofMetrics, "more", "set retention.ms=5")), "more: 0")
 }

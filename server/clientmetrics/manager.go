@@ -73,7 +73,7 @@ type Manager struct {
 	stats stats
 
 	mu            sync.Mutex
-	subscriptions []subscription
+	subscriptions map[string]*config.ClientSubscription
 	// version counts the changes of subscriptions.
 	version   int
 	instances map[ID]*list.Element
@@ -81,11 +81,6 @@ type Manager struct {
 	used      *list.List
 	nextSweep time.Time
 	series    seriesTable
-}
-
-type subscription struct {
-	name string
-	config.ClientSubscription
 }
 
 // instance is one client instance.
@@ -110,7 +105,7 @@ type instance struct {
 
 // New is a manager without subscriptions; it learns them as a metadata.Publisher.
 func New(o Options) *Manager {
-	m := &Manager{o: o, instances: map[ID]*list.Element{}, used: list.New(), stats: newStats(o.Metrics)}
+	m := &Manager{o: o, subscriptions: map[string]*config.ClientSubscription{}, instances: map[ID]*list.Element{}, used: list.New(), stats: newStats(o.Metrics)}
 	o.Metrics.Samples(m.samples)
 	o.Metrics.GaugeFunc("barnabas_client_metrics_instances", "Client instances that push metrics, or have asked whether to.", func() float64 {
 		m.mu.Lock()
@@ -120,27 +115,42 @@ func New(o Options) *Manager {
 	return m
 }
 
-// OnMetadata takes over the subscriptions; it implements metadata.Publisher.
+// OnMetadata takes over the subscriptions that have changed; it implements
+// metadata.Publisher. Only those are read: a pattern takes longer to compile than to
+// match.
 func (m *Manager) OnMetadata(d *metadata.Delta, img *metadata.Image) {
-	if !slices.ContainsFunc(d.Configs, func(r metadata.ConfigResource) bool { return r.Type == metadata.ResourceClientMetrics }) {
-		return
+	changed := map[string]*config.ClientSubscription{}
+	for _, r := range d.Configs {
+		if r.Type == metadata.ResourceClientMetrics {
+			changed[r.Name] = m.read(r.Name, img.Config(r))
+		}
 	}
-	var subs []subscription
-	for _, r := range img.ConfigResources() {
-		if r.Type != metadata.ResourceClientMetrics {
-			continue
-		}
-		parsed, err := config.ParseClientSubscription(img.Config(r))
-		if err != nil {
-			m.o.Log.Warn("a client metrics subscription is left out", "subscription", r.Name, "err", err)
-			continue
-		}
-		subs = append(subs, subscription{r.Name, parsed})
+	if len(changed) == 0 {
+		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.subscriptions = subs
+	for name, s := range changed {
+		if s == nil {
+			delete(m.subscriptions, name)
+		} else {
+			m.subscriptions[name] = s
+		}
+	}
 	m.version++
+}
+
+// read is a subscription, nil for one that is gone or cannot be read.
+func (m *Manager) read(name string, set map[string]string) *config.ClientSubscription {
+	if len(set) == 0 {
+		return nil
+	}
+	s, err := config.ParseClientSubscription(set)
+	if err != nil {
+		m.o.Log.Warn("a client metrics subscription is left out", "subscription", name, "err", err)
+		return nil
+	}
+	return &s
 }
 
 // Subscribed tells whether there is any subscription.
@@ -302,7 +312,7 @@ func (m *Manager) instanceLocked(c Client, now time.Time) *instance {
 func (m *Manager) tellLocked(c Client) Subscription {
 	s := Subscription{IntervalMs: config.DefaultPushIntervalMs}
 	for _, sub := range m.subscriptions {
-		if !c.matches(sub.ClientSubscription) {
+		if !c.matches(sub) {
 			continue
 		}
 		s.Metrics = append(s.Metrics, sub.Metrics...)
@@ -325,7 +335,7 @@ const allMetrics = "*"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func (c Client) matches(s config.ClientSubscription) bool {
+func (c Client) matches(s *config.ClientSubscription) bool {
 	for attribute, pattern := range s.Match {
 		if !pattern.MatchString(c.attribute(attribute)) {
 			return false

@@ -3,6 +3,7 @@ package clientmetrics
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -225,5 +226,44 @@ func TestInstancesAreForgotten(t *testing.T) {
 	count(instancesMax)
 	if b.m.instances[oldest] != nil {
 		t.Error("the one that asked first is still known")
+	}
+}
+
+// TestOnlyChangedSubscriptionsAreRead changes one of many subscriptions: the others'
+// patterns are not compiled again.
+func TestOnlyChangedSubscriptionsAreRead(t *testing.T) {
+	const match = "match=client_id=[a-z]+x[0-9]+.*|app"
+	b := newBench(t)
+	b.subscribe("s0", match, "metrics=a.")
+	bytesOf := func(interval int) uint64 {
+		r := metadata.ConfigResource{Type: metadata.ResourceClientMetrics, Name: "s0"}
+		img, delta, err := b.img.Next(b.img.Offset+1, []metadata.Record{
+			&metadata.ConfigRecord{Resource: r, Name: "interval.ms", Value: new(fmt.Sprint(interval))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.img = img
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		b.m.OnMetadata(delta, img)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	alone := bytesOf(1000)
+	for i := range 300 {
+		b.subscribe(fmt.Sprint("more", i), match, fmt.Sprintf("metrics=m%d.", i))
+	}
+	if among := bytesOf(2000); among > 3*alone {
+		t.Errorf("one change takes %d bytes, and %d when there are 300 more subscriptions", alone, among)
+	}
+	_, told, _ := b.m.Get(someone)
+	if len(told.Metrics) != 301 || told.IntervalMs != 2000 {
+		t.Errorf("%d metrics each %d ms", len(told.Metrics), told.IntervalMs)
+	}
+	b.subscribe("more7")
+	b.subscribe("more8", "match=client_id=(", "metrics=m8.")
+	if _, told, _ = b.m.Get(someone); len(told.Metrics) != 299 {
+		t.Errorf("%d metrics with one less and one that cannot be read", len(told.Metrics))
 	}
 }

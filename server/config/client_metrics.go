@@ -70,9 +70,11 @@ func ParseClientSubscription(set map[string]string) (ClientSubscription, error) 
 
 // parseMatch reads attribute=pattern pairs. A pattern must match an attribute's
 // whole value; of an attribute that comes twice the last pattern counts, as in
-// Kafka. The patterns are RE2's: without look-around and back references.
+// Kafka. The patterns are RE2's: without look-around and back references; all of one
+// subscription are together no larger than one may be.
 func parseMatch(list []string) (map[string]pattern.Pattern, error) {
-	match := make(map[string]pattern.Pattern, len(list))
+	match := map[string]pattern.Pattern{}
+	size := 0
 	for _, pair := range list {
 		illegal := protocol.Errorf(kerr.InvalidConfig, "Illegal client matching pattern: %s", pair)
 		name, text, ok := strings.Cut(pair, "=")
@@ -81,7 +83,7 @@ func parseMatch(list []string) (map[string]pattern.Pattern, error) {
 			return nil, illegal
 		}
 		re, err := pattern.Compile(text)
-		if err != nil {
+		if size += re.Size; err != nil || size > pattern.MaxSize {
 			return nil, illegal
 		}
 		match[name] = re

@@ -183,7 +183,7 @@ func TestTopicRefusalsAreKafkas(t *testing.T) {
 		{"leader.replication.throttled.replicas", ",1:2,,3:4,", ""},
 		// As many as 32,767 bytes can have.
 		{"leader.replication.throttled.replicas", strings.Repeat("1:2,", 8191) + "1:2", ""},
-		{"leader.replication.throttled.replicas", strings.Repeat(",", 16383), ""},
+		{"leader.replication.throttled.replicas", strings.Repeat(",", 32767), ""},
 		{"remote.storage.enable", "true", "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."},
 		{"remote.storage.enable", "false", ""},
 	} {
@@ -248,6 +248,10 @@ func TestGroupAndMetricsRefusalsAreKafkas(t *testing.T) {
 	} {
 		checkRefusal(t, c.name+"="+c.value, checker.CheckClientMetrics(c.name, c.value), 42, c.want)
 	}
+	// Kafka has no bound of what a pattern takes compiled.
+	large := "client_id=" + strings.Repeat("a{999}", 6)
+	checkRefusal(t, "a large pattern", checker.CheckClientMetrics("match", large), 0, "")
+	checkRefusal(t, "two", checker.CheckClientMetrics("match", large+","+large), 40, "Illegal client matching pattern: "+large)
 }
 
 func started(t *testing.T, key, value string) *Static {

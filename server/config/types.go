@@ -106,6 +106,6 @@ const (
 const (
 	// maxListLen bounds the elements of one LIST value: a value of Kafka's 32,767
 	// bytes cannot have more.
-	maxListLen = 1 << 14
+	maxListLen = 1 << 15
 	maxTextLen = 1 << 20
 )
