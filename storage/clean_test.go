@@ -82,6 +82,30 @@ func (w *world) fill(l *Log, n int) {
 	}
 }
 
+// TestOnlyAnAppendRolls waits long after segment.ms and max.compaction.lag.ms: as in
+// Apache Kafka 4.4, the active segment stays as it is until another record comes.
+func TestOnlyAnAppendRolls(t *testing.T) {
+	w := newCleaningWorld(t)
+	w.mustOpen()
+	cfg := compactConfig()
+	cfg.SegmentMs, cfg.MaxCompactionLagMs = 3000, 3000
+	l := w.compactedLog(cfg)
+	w.put(l, "k", "1")
+	w.put(l, "k", "2")
+	for range 20 {
+		w.tick()
+	}
+	w.store.RunRetention()
+	if state, ok := l.Compaction(); !ok || l.Segments() != 1 || state.CleanedTo != 0 || state.ActiveBytes == 0 {
+		t.Fatalf("%d segments, %+v", l.Segments(), state)
+	}
+	w.put(l, "other", "3")
+	w.tick()
+	if got := w.records(l); got != "1:k=2 2:other=3" {
+		t.Errorf("after one more record: %s", got)
+	}
+}
+
 func TestCleaning(t *testing.T) {
 	w := newCleaningWorld(t)
 	w.mustOpen()
@@ -118,6 +142,9 @@ func TestCleaning(t *testing.T) {
 	state, ok := l.Compaction()
 	if !ok || state.CleanedTo != base || state.DirtyBytes != 0 || state.Err != nil {
 		t.Fatalf("%+v, %v", state, ok)
+	}
+	if want := active(l.list()).SizeBytes(); state.ActiveBytes != want || want == 0 {
+		t.Fatalf("%d bytes in the active segment, not %d", state.ActiveBytes, want)
 	}
 	w.fill(l, 30)
 	if state, _ := l.Compaction(); state.CleanedTo != base || state.DirtyRatio() < 0.5 {

@@ -373,6 +373,8 @@ type CompactionState struct {
 	// may be compacted now are between it and End.
 	CleanedTo, End         int64
 	CleanBytes, DirtyBytes int64
+	// ActiveBytes are in the active segment, which is not compacted before it rolls.
+	ActiveBytes int64
 	// Err is why the log is not compacted any more.
 	Err error
 }
@@ -395,7 +397,9 @@ func (l *Log) Compaction() (state CompactionState, ok bool) {
 	c := l.store.cleaner
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return CompactionState{CleanedTo: p.FirstDirty, End: p.End, CleanBytes: p.CleanBytes, DirtyBytes: p.DirtyBytes, Err: c.spoilt[l]}, true
+	state = CompactionState{CleanedTo: p.FirstDirty, End: p.End, CleanBytes: p.CleanBytes, DirtyBytes: p.DirtyBytes, Err: c.spoilt[l]}
+	state.ActiveBytes = active(l.list()).SizeBytes()
+	return state, true
 }
 
 // Compaction is Log.Compaction of an opened log.

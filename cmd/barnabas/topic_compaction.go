@@ -73,21 +73,38 @@ func isCompacted(configs kadm.ResourceConfigs, topic string) bool {
 	return false
 }
 
-// compactionCells are a partition's cells under COMPACTED and DIRTY: how far it was
-// compacted, and which part of what may be compacted now has not been.
-func compactionCells(p partitionView) (compacted, dirty string) {
+// compactionColumns head the cells of compactionCells.
+var compactionColumns = []string{"COMPACTED", "DIRTY", "ACTIVE"}
+
+// compactionCells are how far a partition was compacted, which part of what may be
+// compacted now has not been, and what is in the active segment, which may not.
+func compactionCells(p partitionView) []any {
 	c := p.Compaction
-	switch {
-	case c == nil:
-		return "-", "-"
-	case c.Error != "":
-		return fmt.Sprintf("up to %d", c.CompactedTo), "gave up"
+	if c == nil {
+		return []any{"-", "-", "-"}
 	}
-	return fmt.Sprintf("up to %d", c.CompactedTo), fmt.Sprintf("%.0f %%", c.DirtyPercent)
+	dirty := fmt.Sprintf("%.0f %%", c.DirtyPercent)
+	switch {
+	case c.Error != "":
+		dirty = "gave up"
+	case c.CleanBytes+c.DirtyBytes == 0:
+		dirty = "-" // of nothing
+	}
+	return []any{fmt.Sprintf("up to %d", c.CompactedTo), dirty, sizeText(c.ActiveBytes)}
 }
 
-// printCompactionErrors says which partitions are not compacted any more, and why.
-func printCompactionErrors(w io.Writer, v topicView) {
+// printCompactionNotes says what is not compacted yet, and which partitions are not
+// compacted any more, and why.
+func printCompactionNotes(w io.Writer, v topicView) {
+	var waits int64
+	for _, p := range v.Partitions {
+		if c := p.Compaction; c != nil && c.CleanBytes+c.DirtyBytes == 0 {
+			waits += c.ActiveBytes
+		}
+	}
+	if waits > 0 {
+		fmt.Fprintf(w, "  active segment: %s, not compacted yet; it rolls with the first record after segment.ms, or at segment.bytes\n", sizeText(waits))
+	}
 	for _, p := range v.Partitions {
 		if p.Compaction != nil && p.Compaction.Error != "" {
 			fmt.Fprintf(w, "  partition %d is not compacted until the next start of its broker: %s\n", p.Partition, p.Compaction.Error)

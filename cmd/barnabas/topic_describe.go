@@ -130,21 +130,20 @@ func printTopics(w io.Writer, views []topicView) error {
 		}
 		columns := []string{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE"}
 		if v.compacted {
-			columns = append(columns, "COMPACTED", "DIRTY")
+			columns = append(columns, compactionColumns...)
 		}
 		t := newTable(columns...)
 		for _, p := range v.Partitions {
 			cells := []any{p.Partition, p.Leader, p.LeaderEpoch, ids(p.Replicas), ids(p.ISR), p.StartOffset, p.EndOffset, sizeText(p.SizeBytes)}
 			if v.compacted {
-				compacted, dirty := compactionCells(p)
-				cells = append(cells, compacted, dirty)
+				cells = append(cells, compactionCells(p)...)
 			}
 			t.add(cells...)
 		}
 		if err := t.print(w); err != nil {
 			return err
 		}
-		printCompactionErrors(w, v)
+		printCompactionNotes(w, v)
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ type Compaction struct {
 	// DirtyBytes may be compacted now, CleanBytes were.
 	CleanBytes int64 `json:"clean_bytes"`
 	DirtyBytes int64 `json:"dirty_bytes"`
+	// ActiveBytes are in the active segment, which is not compacted before it rolls:
+	// at the first append after segment.ms, or when it is full.
+	ActiveBytes int64 `json:"active_bytes"`
 	// DirtyPercent is what min.cleanable.dirty.ratio is compared with.
 	DirtyPercent float64 `json:"dirty_percent"`
 	// Error is why the partition is not compacted any more.
@@ -40,7 +43,7 @@ func compactionOf(dir LogDir, tp storage.TopicPartition) (answer []byte, ok bool
 	if !ok {
 		return nil, false
 	}
-	c := Compaction{CompactedTo: s.CleanedTo, CleanBytes: s.CleanBytes, DirtyBytes: s.DirtyBytes, DirtyPercent: 100 * s.DirtyRatio()}
+	c := Compaction{CompactedTo: s.CleanedTo, CleanBytes: s.CleanBytes, DirtyBytes: s.DirtyBytes, ActiveBytes: s.ActiveBytes, DirtyPercent: 100 * s.DirtyRatio()}
 	if s.Err != nil {
 		c.Error = s.Err.Error()
 	}

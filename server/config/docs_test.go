@@ -68,3 +68,18 @@ func TestDocsTellTheTruth(t *testing.T) {
 		}
 	}
 }
+
+// A heading is followed by something before the next one, and a table has rows.
+func TestDocsHaveNoEmptySections(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(string(Markdown())), "\n")
+	last := ""
+	for _, line := range append(lines, "## end") {
+		switch {
+		case line == "":
+			continue
+		case strings.HasPrefix(line, "#") && last == "|---|---|---|":
+			t.Errorf("an empty table stands before %q", line)
+		}
+		last = line
+	}
+}

@@ -45,11 +45,14 @@ func Markdown() []byte {
 	b.WriteString("\n## Known, and without effect here\n\nThese keys of Kafka are accepted, checked and reported, so that files and tools work unchanged. " +
 		"They belong to what Barnabas does in another way, or doesn't do yet.\nWhere leaving a setting out in silence would be dangerous, the table says that it is refused.\n")
 	for _, family := range []string{familyBroker, familyGroup, familyTxn, familyCleaner, familyShare, familyStreams, familyTiered, familySecurity} {
-		fmt.Fprintf(&b, "\n### %s\n\n| key | default | what it is |\n|---|---|---|\n", family)
+		var rows strings.Builder
 		for _, d := range brokerKeys.sorted() {
 			if d.family == family && d.NoEffect && !d.Internal {
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, code(showDefault(d)), strings.ReplaceAll(d.Doc, "|", `\|`))
+				fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", d.Name, code(showDefault(d)), strings.ReplaceAll(d.Doc, "|", `\|`))
 			}
+		}
+		if rows.Len() > 0 {
+			fmt.Fprintf(&b, "\n### %s\n\n| key | default | what it is |\n|---|---|---|\n%s", family, rows.String())
 		}
 	}
 	return b.Bytes()
