@@ -176,10 +176,10 @@ func (l *Log) writeLocked(batches []byte, p pending, cfg *LogConfig) error {
 	if s.SizeBytes() == 0 {
 		l.folderNew = true // the file appears with its first write
 	}
-	began := clock.Now()
+	began := clock.Elapsed()
 	err := s.Append(batches, l.infos, cfg.IndexIntervalBytes, cfg.SegmentBytes)
-	if took := clock.Now().Sub(began); took >= slowAppend {
-		l.store.slowUntil.Store(began.Add(took + pressureFor).UnixNano())
+	if took := clock.Elapsed() - began; took >= slowAppend {
+		l.store.slowUntil.Store(int64(clock.Elapsed() + pressureFor))
 		l.store.metrics.slowAppends.Inc()
 	}
 	return err
@@ -206,6 +206,5 @@ func (l *Log) noteEpochs(req AppendRequest, p pending) {
 // Pressure says that the disk was slow a moment ago: what must not wait should
 // not append now.
 func (s *Store) Pressure() bool {
-	until := s.slowUntil.Load()
-	return until != 0 && s.env.Clock.Now().UnixNano() < until
+	return int64(s.env.Clock.Elapsed()) < s.slowUntil.Load()
 }

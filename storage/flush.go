@@ -257,7 +257,7 @@ func (l *Log) flushTaken() error {
 
 // prepareFlushLocked writes what is only in memory.
 func (l *Log) prepareFlushLocked(end int64, moved bool) error {
-	l.flushedMs = l.nowMs()
+	l.flushedMs = l.elapsedMs()
 	if !moved {
 		return nil
 	}

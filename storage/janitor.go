@@ -66,13 +66,12 @@ func (s *Store) health() {
 	}
 	s.measureRoom()
 	s.tellRoom()
-	now := nowMs(s.env.Clock)
 	for _, l := range s.Logs() {
 		if o := l.broken.Load(); o != nil {
 			l.revive()
 			continue
 		}
-		if l.flushDue(now) {
+		if l.flushDue() {
 			if err := l.Flush(); err != nil && !errors.Is(err, ErrOffline) {
 				s.env.Logger.Error("flush", "log", l.tp.String(), "err", err)
 			}
@@ -103,13 +102,13 @@ func (s *Store) removed() bool {
 }
 
 // flushDue says that flush.ms has passed with something to flush.
-func (l *Log) flushDue(now int64) bool {
+func (l *Log) flushDue() bool {
 	if l.Config().FlushMs == maxInt64 || l.unflushed.Load() == 0 {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now-l.flushedMs >= l.Config().FlushMs
+	return l.elapsedMs()-l.flushedMs >= l.Config().FlushMs
 }
 
 const maxInt64 = 1<<63 - 1

@@ -72,9 +72,9 @@ type Log struct {
 	// scannedBytes is what the last recovery read.
 	scannedBytes int64
 	rollAfter    int64 // segment.ms less its jitter, for the active segment
-	createdMs    int64
-	flushedMs    int64
-	infos        []segment.BatchInfo
+	// createdMs, of the active segment, and flushedMs are of elapsedMs.
+	createdMs, flushedMs int64
+	infos                []segment.BatchInfo
 }
 
 // TopicPartition names the log.
@@ -229,5 +229,8 @@ func (l *Log) take() (release func()) {
 func (l *Log) path(name string) string { return filepath.Join(l.dir, name) }
 
 func (l *Log) nowMs() int64 { return nowMs(l.store.env.Clock) }
+
+// elapsedMs measures how long something takes; see clock.Clock.
+func (l *Log) elapsedMs() int64 { return l.store.env.Clock.Elapsed().Milliseconds() }
 
 func nowMs(c clock.Clock) int64 { return c.Now().UnixMilli() }

@@ -175,6 +175,7 @@ func TestRolls(t *testing.T) {
 				ts := 1000 + i*test.stepMs
 				if test.stepMs < 0 {
 					ts = -1
+					w.clock.Step(-time.Hour) // nothing that the clock is set to counts
 					w.clock.Advance(10 * time.Millisecond)
 				}
 				put(t, l, ts, 1)

@@ -38,7 +38,7 @@ func (l *Log) waitedForRoll(s *segment.Segment, newestMs int64) (int64, error) {
 	if first >= 0 && newestMs >= 0 {
 		return newestMs - first, nil
 	}
-	return l.nowMs() - l.createdMs, nil
+	return l.elapsedMs() - l.createdMs, nil
 }
 
 // rollLocked seals the active segment and starts one at offset.
@@ -55,7 +55,7 @@ func (l *Log) rollLocked(offset int64) error {
 	if err != nil {
 		return err
 	}
-	l.createdMs, l.folderNew = l.nowMs(), true
+	l.createdMs, l.folderNew = l.elapsedMs(), true
 	l.rollAfter = l.store.rollAfter(l.Config())
 	l.publish(append(slices.Clip(slices.Clone(segments)), s))
 	l.store.metrics.rolls.Inc()

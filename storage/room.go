@@ -30,7 +30,7 @@ func (s *Store) hasRoom(n int64) bool {
 	}
 	// The count may be old, or space was freed: measure, but not for every
 	// refused append.
-	now, last := s.env.Clock.Now().UnixNano(), s.roomCheck.Load()
+	now, last := int64(s.env.Clock.Elapsed()), s.roomCheck.Load()
 	if now-last < int64(roomEvery) || !s.roomCheck.CompareAndSwap(last, now) {
 		return false
 	}
@@ -48,7 +48,7 @@ func (s *Store) roomAhead(n int64) bool {
 }
 
 func (s *Store) measureRoom() {
-	s.roomCheck.Store(s.env.Clock.Now().UnixNano())
+	s.roomCheck.Store(int64(s.env.Clock.Elapsed()))
 	free, err := s.free()
 	if err != nil {
 		s.env.Logger.Error("the free space is unknown", "dir", s.dir, "err", err)

@@ -42,6 +42,30 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestRoomWhenTheTimeIsSet frees space on a full disk after the system's time was set
+// back: it is found as soon as otherwise.
+func TestRoomWhenTheTimeIsSet(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.ReserveBytes = 10_000
+	w.fs.SetCapacity(11_000)
+	w.mustOpen()
+	defer w.abandon()
+	l := w.log()
+	var err error
+	for n := 0; err == nil && n < 1000; n++ {
+		_, err = l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)})
+	}
+	if !errors.Is(err, ErrOffline) {
+		t.Fatal(err)
+	}
+	w.fs.SetCapacity(60_000)
+	w.clock.Step(-3 * time.Hour)
+	w.clock.Advance(roomEvery)
+	if _, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)}); err != nil {
+		t.Fatalf("after room was made: %v", err)
+	}
+}
+
 // TestSpaceReservedAheadLeavesTheReserve has many partitions ask for blocks ahead
 // of their writers.
 func TestSpaceReservedAheadLeavesTheReserve(t *testing.T) {

@@ -96,9 +96,9 @@ type Store struct {
 	unflushed atomic.Int64
 	flushing  atomic.Bool
 	room      atomic.Int64 // free bytes above the reserve, as far as known
-	roomCheck atomic.Int64 // when that was measured, Unix nanoseconds
+	roomCheck atomic.Int64 // when that was measured, by Clock.Elapsed
 	full      atomic.Bool  // appends were refused for want of room, and the log says so
-	slowUntil atomic.Int64 // disk pressure until then, Unix nanoseconds
+	slowUntil atomic.Int64 // disk pressure until then, by Clock.Elapsed
 
 	// maintenance is held (its one slot filled) while checkpoints are written.
 	maintenance chan struct{}

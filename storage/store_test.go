@@ -480,9 +480,33 @@ func TestPressure(t *testing.T) {
 	if !w.store.Pressure() {
 		t.Fatal("no pressure after a write of 3 ms")
 	}
+	// Somebody corrects the time meanwhile.
+	w.clock.Step(-3 * time.Hour)
+	if !w.store.Pressure() {
+		t.Fatal("the pressure is gone with the old time")
+	}
 	w.clock.Advance(pressureFor)
 	if w.store.Pressure() {
 		t.Fatal("pressure never ends")
+	}
+}
+
+// TestFlushMsWhenTheTimeIsSet: flush.ms counts the time that passes, whatever the
+// system's time is set to.
+func TestFlushMsWhenTheTimeIsSet(t *testing.T) {
+	w, l := opened(t)
+	cfg := l.Config()
+	cfg.FlushMs = 5000
+	l.Reconfigure(cfg)
+	put(t, l, 1, 1)
+	w.clock.Step(-3 * time.Hour)
+	w.clock.Advance(4 * time.Second)
+	if w.settle(); l.unflushed.Load() == 0 {
+		t.Fatal("flushed too early")
+	}
+	w.clock.Advance(2 * time.Second)
+	if w.settle(); l.unflushed.Load() != 0 {
+		t.Fatal("not flushed 6 s after the append, with flush.ms 5 s")
 	}
 }
 

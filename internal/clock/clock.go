@@ -8,6 +8,9 @@ type Clock interface {
 	// Now is the current time; readings of one Real clock carry Go's
 	// monotonic part, so differences never go back.
 	Now() time.Time
+	// Elapsed is the time since some moment: unlike Now it goes on when the system's
+	// time is set. What is kept as a number to measure from is of it.
+	Elapsed() time.Duration
 	// AfterFunc runs f once, in a goroutine of its own, when d has passed.
 	AfterFunc(d time.Duration, f func()) Timer
 }
@@ -21,11 +24,13 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
-type realClock struct{}
+type realClock struct{ started time.Time }
 
 // Real is the system's clock.
-func Real() Clock { return realClock{} }
+func Real() Clock { return realClock{started: time.Now()} }
 
 func (realClock) Now() time.Time { return time.Now() }
+
+func (c realClock) Elapsed() time.Duration { return time.Since(c.started) }
 
 func (realClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }

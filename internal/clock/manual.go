@@ -8,15 +8,17 @@ import (
 // Manual is a clock that moves only when told to. Its calls run on the
 // goroutine that calls Advance, in order of their time, so tests need no waits.
 type Manual struct {
-	mu     sync.Mutex
-	now    time.Time
-	timers map[*manualTimer]struct{}
-	seq    uint64
+	mu  sync.Mutex
+	now time.Time
+	// started is when Now would have been with an Elapsed of zero.
+	started time.Time
+	timers  map[*manualTimer]struct{}
+	seq     uint64
 }
 
 // NewManual is a clock that stands at start.
 func NewManual(start time.Time) *Manual {
-	return &Manual{now: start, timers: map[*manualTimer]struct{}{}}
+	return &Manual{now: start, started: start, timers: map[*manualTimer]struct{}{}}
 }
 
 type manualTimer struct {
@@ -31,6 +33,24 @@ func (m *Manual) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
+}
+
+// Elapsed is the sum of what the clock was advanced by.
+func (m *Manual) Elapsed() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now.Sub(m.started)
+}
+
+// Step sets the time to what it is plus d, as an administrator does: nothing becomes
+// due, and no time has passed.
+func (m *Manual) Step(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now, m.started = m.now.Add(d), m.started.Add(d)
+	for t := range m.timers {
+		t.at = t.at.Add(d)
+	}
 }
 
 // AfterFunc schedules f; it runs inside the Advance that reaches its time.
