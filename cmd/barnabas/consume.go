@@ -72,7 +72,8 @@ func consume(c *cli.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	p := &printer{w: bufio.NewWriter(c.App.Writer), json: js, keys: c.Bool("keys"), offsets: c.Bool("offsets"), headers: c.Bool("headers"), limit: c.Int("count")}
+	p := &printer{w: bufio.NewWriter(c.App.Writer), json: js, keys: c.Bool("keys"), offsets: c.Bool("offsets"), headers: c.Bool("headers"),
+		limit: c.Int("count"), isolation: c.String("isolation")}
 	if c.Bool("exit-at-end") {
 		if p.ends, err = endsNow(ctx, client, topics, c.String("from"), c.String("isolation")); err != nil {
 			return err
@@ -226,6 +227,7 @@ type printer struct {
 	w                            *bufio.Writer
 	json, keys, offsets, headers bool
 	limit, printed               int
+	isolation                    string
 	// ends, when not nil, are the offsets still to reach.
 	ends endOffsets
 }

@@ -12,23 +12,31 @@ import (
 )
 
 // idlePoll is how long --exit-at-end waits for records before it looks whether
-// what it waits for was deleted meanwhile.
-const idlePoll = 2 * time.Second
+// any are left to come.
+const idlePoll = 500 * time.Millisecond
 
-// endOffsets are the offsets that --exit-at-end has still to reach, by topic and
-// partition; nil without it.
-type endOffsets map[string]map[int32]int64
+// unread is what --exit-at-end has still to read of a partition.
+type unread struct{ next, end int64 }
 
-func (e endOffsets) add(topic string, partition int32, end int64) {
+// endOffsets are the partitions whose end --exit-at-end has still to reach, by
+// topic and partition; nil without it.
+type endOffsets map[string]map[int32]unread
+
+func (e endOffsets) add(topic string, partition int32, next, end int64) {
 	if e[topic] == nil {
-		e[topic] = map[int32]int64{}
+		e[topic] = map[int32]unread{}
 	}
-	e[topic][partition] = end
+	e[topic][partition] = unread{next, end}
 }
 
 // reached says that everything below next is read or gone.
 func (e endOffsets) reached(topic string, partition int32, next int64) {
-	if end, ok := e[topic][partition]; !ok || next < end {
+	at, ok := e[topic][partition]
+	if !ok {
+		return
+	}
+	if next < at.end {
+		e[topic][partition] = unread{max(at.next, next), at.end}
 		return
 	}
 	delete(e[topic], partition)
@@ -57,7 +65,7 @@ func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, iso
 	ends.Each(func(o kadm.ListedOffset) {
 		first, ok := begin.Lookup(o.Topic, o.Partition)
 		if o.Err == nil && first.Err == nil && ok && first.Offset < o.Offset {
-			out.add(o.Topic, o.Partition, o.Offset)
+			out.add(o.Topic, o.Partition, first.Offset, o.Offset)
 		}
 	})
 	return out, nil
@@ -88,7 +96,8 @@ func beginnings(ctx context.Context, adm *kadm.Client, topics []string, from str
 }
 
 // poll waits for records. When none come and an end is still to be reached, the
-// records before it may have been deleted: then nothing is left to wait for.
+// records before it may have been deleted, compacted away or aborted: then nothing
+// is left to wait for, and the client library tells nobody how far it is.
 func poll(ctx context.Context, client *kgo.Client, p *printer) (kgo.Fetches, error) {
 	if p.ends == nil {
 		return client.PollFetches(ctx), nil
@@ -96,7 +105,7 @@ func poll(ctx context.Context, client *kgo.Client, p *printer) (kgo.Fetches, err
 	short, cancel := context.WithTimeout(ctx, idlePoll)
 	defer cancel()
 	fetches := client.PollFetches(short)
-	if !errors.Is(short.Err(), context.DeadlineExceeded) || ctx.Err() != nil {
+	if !errors.Is(short.Err(), context.DeadlineExceeded) || ctx.Err() != nil || fetches.NumRecords() > 0 {
 		return fetches, nil
 	}
 	starts, err := kadm.NewClient(client).ListStartOffsets(ctx, sortedKeys(p.ends)...)
@@ -108,5 +117,6 @@ func poll(ctx context.Context, client *kgo.Client, p *printer) (kgo.Fetches, err
 			p.ends.reached(o.Topic, o.Partition, o.Offset)
 		}
 	})
+	p.ends.skipInvisible(ctx, client, p.isolation)
 	return fetches, nil
 }
