@@ -69,8 +69,12 @@ func ParseOffsetCheckpoint(b []byte) (OffsetCheckpoint, error) {
 }
 
 // checkpointLines checks the version and the number of lines, and returns the
-// rest.
+// rest. An empty file is what Apache Kafka makes before it has something to write,
+// and reads as no lines.
 func checkpointLines(b []byte) ([]string, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
 	text, complete := bytes.CutSuffix(b, []byte("\n"))
 	if !complete {
 		return nil, fmt.Errorf("%w: the last line is cut", ErrCorrupt)

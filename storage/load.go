@@ -301,8 +301,13 @@ func (l *Log) readEpochs() (epochs, error) {
 		return nil, err
 	}
 	list, err := ParseEpochs(b)
-	if err == nil {
+	switch {
+	case err == nil && len(b) > 0:
 		return l.pendingEpochs(list), nil
+	case err == nil: // Kafka died before it wrote them: the batches know, if there are any
+		l.recoveryPoint.Store(0)
+		l.unclean = true
+		return l.pendingEpochs(nil), nil
 	}
 	l.store.env.Logger.Error("the leader epochs are unreadable and are taken from the batches", "file", name, "err", err)
 	if err := l.store.env.FS.Rename(name, name+segment.CorruptSuffix); err != nil {

@@ -296,6 +296,35 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// TestEmptyCheckpoints opens what Apache Kafka leaves when it dies before its first
+// write of the checkpoints: none of them counts as damaged, and nothing is missing.
+func TestEmptyCheckpoints(t *testing.T) {
+	w, l := opened(t)
+	for range 40 {
+		put(t, l, 1, 1)
+		w.settle()
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	files := []string{"../recovery-point-offset-checkpoint", "../replication-offset-checkpoint", "../log-start-offset-checkpoint", "leader-epoch-checkpoint"}
+	for _, name := range files {
+		w.write(filepath.Join(l.Dir(), name), "")
+	}
+	w.mustOpen()
+	l = w.log()
+	w.settle()
+	if got := len(contents(t, l)); got != 40 || l.LatestEpoch() != 0 {
+		t.Errorf("%d batches, leader epoch %d: %v", got, l.LatestEpoch(), l.Err())
+	}
+	for _, name := range files {
+		if _, err := w.fs.Stat(filepath.Join(l.Dir(), name) + segment.CorruptSuffix); err == nil {
+			t.Errorf("%s was set aside as damaged", name)
+		}
+	}
+	w.close()
+}
+
 // TestRottenSegment damages an old, synced segment: the others are served, and
 // reads of the damaged part say so.
 func TestRottenSegment(t *testing.T) {

@@ -20,7 +20,10 @@ func TestOffsetCheckpointFormat(t *testing.T) {
 	if err != nil || !maps.Equal(back, c) {
 		t.Fatalf("%v, %v", back, err)
 	}
-	for _, bad := range []string{"", "0", "0\n0", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "0\n1\na -1 1\n", "0\n1\na 0 -1\n", "0\n1\na 0 1", "x\n0\n"} {
+	if empty, err := ParseOffsetCheckpoint(nil); err != nil || empty == nil || len(empty) != 0 {
+		t.Errorf("an empty file: %v, %v", empty, err)
+	}
+	for _, bad := range []string{"\n", "0", "0\n0", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "0\n1\na -1 1\n", "0\n1\na 0 -1\n", "0\n1\na 0 1", "x\n0\n"} {
 		if _, err := ParseOffsetCheckpoint([]byte(bad)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -58,6 +61,8 @@ func TestDumpOfTextFiles(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
 		"recovery-point-offset-checkpoint": {"0\n1\na 3 9\n", "a-3 offset: 9\n"},
 		"cleaner-offset-checkpoint":        {"0\n1\na 3 9\n", "a-3 offset: 9\n"},
+		"d/cleaner-offset-checkpoint":      {"", ""},
+		"e/leader-epoch-checkpoint":        {"", ""},
 		"d/leader-epoch-checkpoint":        {"0\n2\n0 0\n4 10\n", "leaderEpoch: 0 startOffset: 0\nleaderEpoch: 4 startOffset: 10\n"},
 		"partition.metadata":               {"version: 0\ntopic_id: AQIDAAAAAAAAAAAAAAAAAA", "topicId: AQIDAAAAAAAAAAAAAAAAAA\n"},
 		"meta.properties":                  {"#x\nnode.id=1\nversion=1\n", "#\nnode.id=1\nversion=1\n"},

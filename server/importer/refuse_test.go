@@ -373,6 +373,23 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
+// A broker that was killed soon after its start has checkpoints that are empty yet:
+// there is nothing to say of them.
+func TestEmptyCheckpointsAreNotDamaged(t *testing.T) {
+	fs := vfs.NewMem()
+	k := newKafkaFolder(t, fs, sourceDir)
+	k.topic("kept", storage.TopicID{2}, 1, "retention.ms", "-1")
+	k.segment("kept", 0, 0, batches(0, 2, -1, false))
+	k.stop(false)
+	for _, name := range []string{"log-start-offset-checkpoint", "recovery-point-offset-checkpoint", "kept-0/leader-epoch-checkpoint"} {
+		k.put(name, nil)
+	}
+	p, notes, err := imports(t, fs, Options{})
+	if err != nil || len(notes) != 0 || p.Topics[0].Records() != 6 {
+		t.Fatalf("%d records, notes %q, %v", p.Topics[0].Records(), notes, err)
+	}
+}
+
 // Records that this broker's retention would remove are told of, and stay until
 // somebody has had the time to change it.
 func TestOldRecordsStay(t *testing.T) {
