@@ -84,6 +84,8 @@ type Server struct {
 // listener is one accept loop.
 type listener struct {
 	name string
+	// host is what was asked for: "" for every interface.
+	host string
 	net.Listener
 }
 
@@ -145,7 +147,7 @@ func (s *Server) Start() error {
 			}
 			return err
 		}
-		opened = append(opened, &listener{l.Name, nl})
+		opened = append(opened, &listener{name: l.Name, host: hostOf(l.Addr), Listener: nl})
 	}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, opened...)
@@ -174,7 +176,7 @@ func (s *Server) listen(config net.ListenConfig, l Listener) (net.Listener, erro
 // Serve serves a listener of any network, one goroutine for each connection. It
 // returns when the listener is closed, by Shutdown at the latest.
 func (s *Server) Serve(nl net.Listener, name string) error {
-	l := &listener{name, nl}
+	l := &listener{name: name, Listener: nl}
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
