@@ -82,6 +82,15 @@ func consume(c *cli.Context) error {
 			fmt.Fprintf(c.App.ErrWriter, "Nothing is there from %s on; `barnabas topic describe %s` shows where partitions end.\n", from, topics[0])
 		}
 	}
+	if c.Bool("exit-at-end") && p.isolation == readCommitted {
+		held, err := notYetStable(ctx, client, topics)
+		if err != nil {
+			return err
+		}
+		if held != "" {
+			defer fmt.Fprintln(c.App.ErrWriter, held)
+		}
+	}
 	return consumeLoop(ctx, client, p, c.String("group") != "")
 }
 

@@ -71,6 +71,39 @@ func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, iso
 	return out, nil
 }
 
+// notYetStable says of the first partition that holds more than readers with
+// read_committed see what holds them up; "" when none does.
+func notYetStable(ctx context.Context, client *kgo.Client, topics []string) (string, error) {
+	adm := kadm.NewClient(client)
+	stable, err := adm.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return "", fmt.Errorf("consume: list last stable offsets: %w", err)
+	}
+	ends, err := adm.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return "", fmt.Errorf("consume: list end offsets: %w", err)
+	}
+	var first kadm.Offset
+	var held, offsets int64
+	for _, lso := range stable.Offsets().Sorted() {
+		end, ok := ends.Lookup(lso.Topic, lso.Partition)
+		if !ok || end.Err != nil || end.Offset <= lso.At {
+			continue
+		}
+		if held++; held == 1 {
+			first, offsets = lso, end.Offset-lso.At
+		}
+	}
+	if held == 0 {
+		return "", nil
+	}
+	text := fmt.Sprintf("%s partition %d is read up to offset %d only: an open transaction begins there and holds up %s", first.Topic, first.Partition, first.At, plural(int(offsets), "offset"))
+	if held > 1 {
+		text += fmt.Sprintf(", and %s more", plural(int(held-1), "partition"))
+	}
+	return fmt.Sprintf("%s; `barnabas txn producers %s:%d` shows whose, `barnabas txn list` the ids.", text, first.Topic, first.Partition), nil
+}
+
 // beginnings is where each partition is read from.
 func beginnings(ctx context.Context, adm *kadm.Client, topics []string, from string) (kadm.ListedOffsets, error) {
 	switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -33,9 +34,17 @@ type partitionView struct {
 	ISR         []int32 `json:"isr"`
 	StartOffset int64   `json:"start_offset"`
 	EndOffset   int64   `json:"end_offset"`
-	SizeBytes   int64   `json:"size_bytes"`
+	// LastStableOffset is where read_committed ends: the start of the first open
+	// transaction, or the end.
+	LastStableOffset int64 `json:"last_stable_offset"`
+	SizeBytes        int64 `json:"size_bytes"`
 	// Compaction is nil for a topic that is not compacted.
 	Compaction *api.Compaction `json:"compaction,omitempty"`
+}
+
+// hasOpenTransaction says whether readers with read_committed end before the end.
+func (p partitionView) hasOpenTransaction() bool {
+	return p.LastStableOffset >= 0 && p.LastStableOffset < p.EndOffset
 }
 
 func topicDescribe(c *cli.Context) error {
@@ -75,6 +84,10 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics []string) ([
 	if err != nil {
 		return nil, fmt.Errorf("describe: list end offsets: %w", err)
 	}
+	stable, err := adm.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("describe: list last stable offsets: %w", err)
+	}
 	configs, err := adm.DescribeTopicConfigs(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("describe: settings: %w", err)
@@ -87,12 +100,15 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics []string) ([
 	for _, d := range details.Sorted() {
 		v := topicView{Topic: d.Topic, ID: topicID(d.ID), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
 		for _, p := range d.Partitions.Sorted() {
-			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: p.Replicas, ISR: p.ISR, StartOffset: -1, EndOffset: -1}
+			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: p.Replicas, ISR: p.ISR, StartOffset: -1, EndOffset: -1, LastStableOffset: -1}
 			if o, ok := starts.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
 				pv.StartOffset = o.Offset
 			}
 			if o, ok := ends.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
 				pv.EndOffset = o.Offset
+			}
+			if o, ok := stable.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
+				pv.LastStableOffset = o.Offset
 			}
 			pv.SizeBytes = sizeOf(dirs, d.Topic, p.Partition)
 			v.SizeBytes += pv.SizeBytes
@@ -129,12 +145,19 @@ func printTopics(w io.Writer, views []topicView) error {
 			fmt.Fprintf(w, "  %s=%s\n", k, v.Settings[k])
 		}
 		columns := []string{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "END", "SIZE"}
+		open := slices.ContainsFunc(v.Partitions, partitionView.hasOpenTransaction)
+		if open {
+			columns = append(columns, "LAST STABLE")
+		}
 		if v.compacted {
 			columns = append(columns, compactionColumns...)
 		}
 		t := newTable(columns...)
 		for _, p := range v.Partitions {
 			cells := []any{p.Partition, p.Leader, p.LeaderEpoch, ids(p.Replicas), ids(p.ISR), p.StartOffset, p.EndOffset, sizeText(p.SizeBytes)}
+			if open {
+				cells = append(cells, p.LastStableOffset)
+			}
 			if v.compacted {
 				cells = append(cells, compactionCells(p)...)
 			}
@@ -142,6 +165,9 @@ func printTopics(w io.Writer, views []topicView) error {
 		}
 		if err := t.print(w); err != nil {
 			return err
+		}
+		if open {
+			fmt.Fprintf(w, "Open transactions hold up readers with read_committed; `barnabas txn producers %s` shows whose.\n", v.Topic)
 		}
 		printCompactionNotes(w, v)
 	}

@@ -41,16 +41,22 @@ func txnCommand() *cli.Command {
 				Name: "abort", Usage: "abort the transaction of an id, or one that hangs in a partition", ArgsUsage: "[ID]", Action: txnAbort,
 				Description: "With an ID its transaction is aborted and its producer fenced, as if another one had started.\n" +
 					"With --partition and --start-offset or --producer-id a transaction that hangs there is aborted;\n" +
-					"`barnabas txn find-hanging` finds those.",
+					"`barnabas txn find-hanging` finds those. One that its coordinator knows does not hang and is refused:\n" +
+					"abort it by its ID; --force writes the marker into this partition alone all the same.",
 				Flags: clientFlags(
 					&cli.StringFlag{Name: "partition", Usage: "the partition in which a transaction hangs, `TOPIC:PARTITION`"},
 					&cli.Int64Flag{Name: "start-offset", Value: -1, DefaultText: "any", Usage: "where the transaction that hangs begins, `OFFSET`", Action: within[int64]("start-offset", 0, math.MaxInt64)},
 					&cli.Int64Flag{Name: "producer-id", Value: -1, DefaultText: "any", Usage: "the producer whose transaction hangs, `ID`", Action: within[int64]("producer-id", 0, math.MaxInt64)},
+					&cli.BoolFlag{Name: "force", Usage: "with --partition: also a transaction that its coordinator knows"},
 				),
 			},
 		},
 	}
 }
+
+// maxListDetails bounds for how many transactions `txn list` asks for the start and
+// the topics; the answer for one is some hundred bytes.
+const maxListDetails = 1000
 
 // txnRow is a transactional id in a list.
 type txnRow struct {
@@ -58,6 +64,12 @@ type txnRow struct {
 	State       string `json:"state"`
 	ProducerID  int64  `json:"producer_id"`
 	Coordinator int32  `json:"coordinator"`
+	// StartedMs is when the transaction that is under way began, and OpenMs how long
+	// ago that is; nil where none is, or where it is not known.
+	StartedMs *int64 `json:"started_ms,omitempty"`
+	OpenMs    *int64 `json:"open_ms,omitempty"`
+	// Topics are those of its partitions.
+	Topics []string `json:"topics,omitempty"`
 }
 
 func txnList(c *cli.Context) error {
@@ -74,9 +86,14 @@ func txnList(c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("list transactions: %w", err)
 		}
-		t := newTable("ID", "STATE", "PRODUCER", "COORDINATOR")
+		addDetails(ctx, client, rows, time.Now())
+		t := newTable("ID", "STATE", "PRODUCER", "COORDINATOR", "OPEN FOR", "TOPICS")
 		for _, r := range rows {
-			t.add(r.ID, r.State, r.ProducerID, r.Coordinator)
+			openFor := "-"
+			if r.OpenMs != nil {
+				openFor = ageText(*r.OpenMs)
+			}
+			t.add(r.ID, r.State, r.ProducerID, r.Coordinator, openFor, orDash(strings.Join(r.Topics, ",")))
 		}
 		return show(c, rows, func(w io.Writer) error {
 			if len(rows) == 0 {
@@ -86,6 +103,36 @@ func txnList(c *cli.Context) error {
 			return t.print(w)
 		})
 	})
+}
+
+// addDetails adds to rows of transactions under way when they began and where they
+// write, for the first maxListDetails of them. The list is whole without that, so
+// what can't be had is left out.
+func addDetails(ctx context.Context, client *kgo.Client, rows []txnRow, now time.Time) {
+	var open []string
+	for _, r := range rows {
+		if underWay := r.State == "Ongoing" || strings.HasPrefix(r.State, "Prepare"); underWay && len(open) < maxListDetails {
+			open = append(open, r.ID)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	described, err := kadm.NewClient(client).DescribeTransactions(ctx, open...)
+	if err != nil {
+		return
+	}
+	for i := range rows {
+		d, ok := described[rows[i].ID]
+		if !ok || d.Err != nil {
+			continue
+		}
+		if d.StartTimestamp >= 0 {
+			openMs := max(now.UnixMilli()-d.StartTimestamp, 0)
+			rows[i].StartedMs, rows[i].OpenMs = &d.StartTimestamp, &openMs
+		}
+		rows[i].Topics = sortedKeys(d.Topics)
+	}
 }
 
 // listTransactions asks every broker. The library's own function has no filter by
@@ -107,7 +154,7 @@ func listTransactions(ctx context.Context, client *kgo.Client, req *kmsg.ListTra
 			return nil, usagef("--state %s: there is no such state; there are Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit and CompleteAbort", unknown[0])
 		}
 		for _, s := range resp.TransactionStates {
-			rows = append(rows, txnRow{s.TransactionalID, s.TransactionState, s.ProducerID, shard.Meta.NodeID})
+			rows = append(rows, txnRow{ID: s.TransactionalID, State: s.TransactionState, ProducerID: s.ProducerID, Coordinator: shard.Meta.NodeID})
 		}
 	}
 	slices.SortFunc(rows, func(a, b txnRow) int { return strings.Compare(a.ID, b.ID) })
@@ -185,4 +232,13 @@ func timeText(ms int64) string {
 		return "-"
 	}
 	return time.UnixMilli(ms).Format("2006-01-02 15:04:05")
+}
+
+// ageText is a duration for people: milliseconds count below ten seconds only.
+func ageText(ms int64) string {
+	age := time.Duration(ms) * time.Millisecond
+	if age >= 10*time.Second {
+		age = age.Round(time.Second)
+	}
+	return age.String()
 }

@@ -145,6 +145,23 @@ func hangingTransactions(ctx context.Context, client *kgo.Client, list []string,
 	if len(views) == 0 {
 		return views, nil
 	}
+	ids, err := coordinatedIDs(ctx, client, views)
+	if err != nil {
+		return nil, err
+	}
+	var hanging []producerView
+	for i, v := range views {
+		if ids[i] == "" {
+			hanging = append(hanging, v)
+		}
+	}
+	return hanging, nil
+}
+
+// coordinatedIDs are, for each open transaction, the transactional id whose
+// coordinator knows of it, "" for none.
+func coordinatedIDs(ctx context.Context, client *kgo.Client, views []producerView) ([]string, error) {
+	ids := make([]string, len(views))
 	req := kmsg.NewPtrListTransactionsRequest()
 	for _, v := range views {
 		req.ProducerIDFilters = append(req.ProducerIDFilters, v.ProducerID)
@@ -158,20 +175,20 @@ func hangingTransactions(ctx context.Context, client *kgo.Client, list []string,
 		known = append(known, r.ID)
 	}
 	if len(known) == 0 {
-		return views, nil
+		return ids, nil
 	}
-	described, err := adm.DescribeTransactions(ctx, known...)
+	described, err := kadm.NewClient(client).DescribeTransactions(ctx, known...)
 	if err != nil {
 		return nil, fmt.Errorf("describe transactions: %w", err)
 	}
-	return slices.DeleteFunc(views, func(v producerView) bool {
+	for i, v := range views {
 		for _, d := range described {
 			if d.Err == nil && d.ProducerID == v.ProducerID && d.Topics.Lookup(v.Topic, v.Partition) {
-				return true
+				ids[i] = d.TxnID
 			}
 		}
-		return false
-	}), nil
+	}
+	return ids, nil
 }
 
 func txnAbort(c *cli.Context) error {
@@ -194,8 +211,8 @@ func txnAbort(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
-		return abortHanging(ctx, c, adm, topic, number, start, producer)
+	return withClient(c, func(ctx context.Context, client *kgo.Client) error {
+		return abortHanging(ctx, c, client, topic, number, start, producer)
 	})
 }
 
@@ -250,7 +267,8 @@ func abortID(ctx context.Context, c *cli.Context, client *kgo.Client, id string)
 }
 
 // abortHanging writes the marker that no coordinator will write.
-func abortHanging(ctx context.Context, c *cli.Context, adm *kadm.Client, topic string, partition int32, start, producer int64) error {
+func abortHanging(ctx context.Context, c *cli.Context, client *kgo.Client, topic string, partition int32, start, producer int64) error {
+	adm := kadm.NewClient(client)
 	views, err := describeProducers(ctx, adm, []string{fmt.Sprintf("%s:%d", topic, partition)})
 	if err != nil {
 		return err
@@ -262,6 +280,15 @@ func abortHanging(ctx context.Context, c *cli.Context, adm *kadm.Client, topic s
 		return fmt.Errorf("%s partition %d has no such open transaction; `barnabas txn producers %s:%d` shows what it has", topic, partition, topic, partition)
 	}
 	v := views[at]
+	if !c.Bool("force") {
+		ids, err := coordinatedIDs(ctx, client, views[at:at+1])
+		if err != nil {
+			return err
+		}
+		if ids[0] != "" {
+			return fmt.Errorf("this transaction does not hang: it is one of %s, whose coordinator will end it; `barnabas txn abort %s` aborts it in all its partitions, --force in this one alone", ids[0], ids[0])
+		}
+	}
 	marker := kadm.TxnMarkers{
 		ProducerID: v.ProducerID, ProducerEpoch: v.ProducerEpoch, CoordinatorEpoch: max(v.CoordinatorEpoch, 0), Topics: kadm.TopicsSet{},
 	}
