@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -149,30 +150,13 @@ func topicAlter(c *cli.Context) error {
 	}
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
 		changes := configChanges(set, c.StringSlice("unset"))
-		failed, err := unknownTopicKeys(ctx, adm, topics, changes)
+		failed, err := refusedChanges(ctx, adm, topics, changes)
 		if err != nil {
 			return err
 		}
-		if c.IsSet("partitions") && len(failed) == 0 {
-			responses, err := adm.UpdatePartitions(ctx, c.Int("partitions"), topics...)
-			if err != nil {
-				return fmt.Errorf("add partitions: %w", err)
-			}
-			for _, r := range responses.Sorted() {
-				if r.Err != nil {
-					failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
-				}
-			}
-		}
-		if len(changes) > 0 && len(failed) == 0 {
-			responses, err := adm.AlterTopicConfigs(ctx, changes, topics...)
-			if err != nil {
-				return fmt.Errorf("change settings: %w", err)
-			}
-			for _, r := range responses {
-				if r.Err != nil {
-					failed = append(failed, describeFailure(r.Name, r.Err, r.ErrMessage))
-				}
+		if len(failed) == 0 {
+			if failed, err = alterTopics(ctx, adm, topics, c.Int("partitions"), changes); err != nil {
+				return err
 			}
 		}
 		if err := failures("alter", failed); err != nil {
@@ -183,6 +167,67 @@ func topicAlter(c *cli.Context) error {
 			return err
 		})
 	})
+}
+
+// refusedChanges are the changes that the broker would not take, so that nothing is
+// done by halves.
+func refusedChanges(ctx context.Context, adm *kadm.Client, topics []string, changes []kadm.AlterConfig) (failed []string, err error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	if failed, err = unknownTopicKeys(ctx, adm, topics, changes); err != nil || len(failed) > 0 {
+		return failed, err
+	}
+	responses, err := adm.ValidateAlterTopicConfigs(ctx, changes, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("check settings: %w", err)
+	}
+	return failedChanges(responses), nil
+}
+
+func failedChanges(responses kadm.AlterConfigsResponses) (failed []string) {
+	for _, r := range responses {
+		if r.Err != nil {
+			failed = append(failed, describeFailure(r.Name, r.Err, r.ErrMessage))
+		}
+	}
+	return failed
+}
+
+// alterTopics adds partitions, unless that is 0, and then changes settings. When the
+// second fails, the first is among what failed as what was done.
+func alterTopics(ctx context.Context, adm *kadm.Client, topics []string, partitions int, changes []kadm.AlterConfig) (failed []string, err error) {
+	done := ""
+	if partitions > 0 {
+		responses, err := adm.UpdatePartitions(ctx, partitions, topics...)
+		if err != nil {
+			return nil, fmt.Errorf("add partitions: %w", err)
+		}
+		for _, r := range responses.Sorted() {
+			if r.Err != nil {
+				failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
+			}
+		}
+		done = fmt.Sprintf("there are %s now, but the settings are as they were", plural(partitions, "partition"))
+	}
+	if len(changes) == 0 || len(failed) > 0 {
+		return failed, nil
+	}
+	responses, err := adm.AlterTopicConfigs(ctx, changes, topics...)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("change settings: %w", err), halfDone(done))
+	}
+	if failed = failedChanges(responses); len(failed) > 0 && done != "" {
+		failed = append(failed, done)
+	}
+	return failed, nil
+}
+
+func halfDone(done string) error {
+	if done == "" {
+		return nil
+	}
+	return errors.New(done)
 }
 
 // unknownTopicKeys are the changes of keys that no topic has.
