@@ -216,14 +216,11 @@ func (c *change) toDivide() assignor.Group {
 		return 0
 	}}
 	seen := map[ownedPartition]struct{}{}
-	var topics []assignor.TopicID
-	for i, id := range c.g.memberIDs() {
+	topicIDs := c.sharedTopicIDs()
+	for _, id := range c.g.memberIDs() {
 		m := c.g.members[id]
-		if i == 0 || !g.Homogeneous {
-			topics = c.topicIDs(m)
-		}
 		g.Members = append(g.Members, assignor.Member{
-			ID: id, InstanceID: m.instanceID, Topics: topics, Assigned: once(c.g.target[id], seen),
+			ID: id, InstanceID: m.instanceID, Topics: topicIDs(m), Assigned: once(c.g.target[id], seen),
 		})
 	}
 	return g
@@ -259,6 +256,36 @@ func once(a assignor.Assignment, seen map[ownedPartition]struct{}) assignor.Assi
 		}
 	}
 	return kept
+}
+
+// sharedTopicIDs is topicIDs for one member after the other; those that subscribe to
+// the same share a list. Most groups have one subscription, or two while their
+// members are changed over to another.
+func (c *change) sharedTopicIDs() func(*consumerMember) []assignor.TopicID {
+	type key struct {
+		names              int
+		first, last, regex string
+	}
+	type list struct {
+		names []string
+		ids   []assignor.TopicID
+	}
+	lists := map[key]list{}
+	return func(m *consumerMember) []assignor.TopicID {
+		k := key{names: len(m.topics), regex: m.regex}
+		if k.names > 0 {
+			k.first, k.last = m.topics[0], m.topics[k.names-1]
+		}
+		l, known := lists[k]
+		switch {
+		case !known:
+			l = list{m.topics, c.topicIDs(m)}
+			lists[k] = l
+		case !slices.Equal(l.names, m.topics):
+			return c.topicIDs(m)
+		}
+		return l.ids
+	}
 }
 
 // topicIDs are the topics that a member subscribes to and that exist, in order.

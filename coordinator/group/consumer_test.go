@@ -336,3 +336,32 @@ func TestAJoinCostsWhatTheMemberBrings(t *testing.T) {
 		t.Errorf("a join takes %d bytes with %d members and %d with %d: %d more for each", first, few, last, many, each)
 	}
 }
+
+// TestMembersOfOneSubscriptionShareIt: the topics of each subscription are looked up
+// once for an assignment, however many members have it.
+func TestMembersOfOneSubscriptionShareIt(t *testing.T) {
+	h := newHarness(DefaultConfig())
+	for _, name := range []string{"a", "b", "c", "d"} {
+		h.topic(name, 1)
+	}
+	kinds := []memberMetadata{
+		{topics: []string{"a", "b", "d"}}, {topics: []string{"a", "c", "d"}}, {topics: []string{"a", "d"}},
+		{topics: []string{"a", "b", "d"}, regex: "c"}, {regex: "c"}, {}, {topics: []string{"none"}},
+	}
+	shared := map[int]bool{0: true, 2: true, 3: true, 4: true}
+	g := newConsumerGroup()
+	g.replay(&ConsumerRecord{kind: kindRegex, name: "c", value: &regexValue{topics: []string{"c"}}})
+	for i := range 2 * len(kinds) {
+		g.replay(&ConsumerRecord{kind: kindMember, name: fmt.Sprintf("%02d", i), value: &kinds[i%len(kinds)]})
+	}
+	c := &change{step: &step{Machine: h.m, world: h.world}, id: "g", g: g}
+	members := c.toDivide().Members
+	for i, m := range members {
+		if want := c.topicIDs(g.members[m.ID]); !slices.Equal(m.Topics, want) {
+			t.Errorf("member %d of kind %d has %x, want %x", i, i%len(kinds), m.Topics, want)
+		}
+		if first := members[i%len(kinds)]; shared[i%len(kinds)] && &first.Topics[0] != &m.Topics[0] {
+			t.Errorf("kind %d was looked up again for member %d", i%len(kinds), i)
+		}
+	}
+}
