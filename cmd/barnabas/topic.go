@@ -43,7 +43,9 @@ func topicCommand() *cli.Command {
 			},
 			{
 				Name: "delete", Usage: "delete topics and their data", ArgsUsage: "TOPIC...", Action: topicDelete,
-				Flags: clientFlags(&cli.BoolFlag{Name: "if-exists", Usage: "a missing topic is no error"}),
+				Flags: clientFlags(
+					&cli.BoolFlag{Name: "if-exists", Usage: "a missing topic is no error"},
+					&cli.BoolFlag{Name: "force", Usage: "also internal topics, with which the offsets of all groups or all transactions go"}),
 			},
 		},
 	}
@@ -57,12 +59,13 @@ func names(c *cli.Context, noun string) ([]string, error) {
 	return c.Args().Slice(), nil
 }
 
-func keyValues(list []string) (map[string]*string, error) {
+// keyValues reads KEY=VALUE; where is the flag or the command that they were given to.
+func keyValues(where string, list []string) (map[string]*string, error) {
 	out := map[string]*string{}
 	for _, kv := range list {
 		k, v, ok := strings.Cut(kv, "=")
 		if !ok || k == "" {
-			return nil, usagef("--config %q: want KEY=VALUE, for example retention.ms=3600000", kv)
+			return nil, usagef("%s %q: want KEY=VALUE, for example retention.ms=3600000", where, kv)
 		}
 		out[k] = &v
 	}
@@ -74,7 +77,7 @@ func topicCreate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	configs, err := keyValues(c.StringSlice("config"))
+	configs, err := keyValues("--config", c.StringSlice("config"))
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func topicAlter(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	set, err := keyValues(c.StringSlice("config"))
+	set, err := keyValues("--config", c.StringSlice("config"))
 	if err != nil {
 		return err
 	}
@@ -262,12 +265,31 @@ func configChanges(set map[string]*string, unset []string) []kadm.AlterConfig {
 	return changes
 }
 
+// refuseInternal keeps topics that hold what others rely on from a slip.
+func refuseInternal(ctx context.Context, adm *kadm.Client, topics []string) error {
+	details, err := adm.ListTopicsWithInternal(ctx, topics...)
+	if err != nil {
+		return fmt.Errorf("delete: look up the topics: %w", err)
+	}
+	for _, d := range details.Sorted() {
+		if d.IsInternal {
+			return fmt.Errorf("delete: nothing was deleted: %s is internal, and with it go the committed offsets of all groups or the state of all transactions; --force deletes it all the same", d.Topic)
+		}
+	}
+	return nil
+}
+
 func topicDelete(c *cli.Context) error {
 	topics, err := names(c, "topic")
 	if err != nil {
 		return err
 	}
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
+		if !c.Bool("force") {
+			if err := refuseInternal(ctx, adm, topics); err != nil {
+				return err
+			}
+		}
 		responses, err := adm.DeleteTopics(ctx, topics...)
 		if err != nil {
 			return fmt.Errorf("delete: %w", err)

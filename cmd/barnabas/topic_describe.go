@@ -53,50 +53,56 @@ func topicDescribe(c *cli.Context) error {
 		return err
 	}
 	return withClient(c, func(ctx context.Context, client *kgo.Client) error {
-		views, err := describeTopics(ctx, client, topics)
+		views, failed, err := describeTopics(ctx, client, topics)
 		if err != nil {
 			return err
 		}
-		return show(c, views, func(w io.Writer) error { return printTopics(w, views) })
+		if len(views) > 0 {
+			if err := show(c, views, func(w io.Writer) error { return printTopics(w, views) }); err != nil {
+				return err
+			}
+		}
+		return failures("describe", failed)
 	})
 }
 
-func describeTopics(ctx context.Context, client *kgo.Client, topics []string) ([]topicView, error) {
+// describeTopics are the topics that can be described, and a line on each that can't.
+func describeTopics(ctx context.Context, client *kgo.Client, topics []string) (views []topicView, failed []string, err error) {
 	adm := kadm.NewClient(client)
 	details, err := adm.ListTopicsWithInternal(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("describe: %w", err)
+		return nil, nil, fmt.Errorf("describe: %w", err)
 	}
-	var failed []string
 	for _, d := range details.Sorted() {
 		if d.Err != nil {
 			failed = append(failed, describeFailure(d.Topic, d.Err, ""))
+			delete(details, d.Topic)
 		}
 	}
-	if err := failures("describe", failed); err != nil {
-		return nil, err
+	if len(details) == 0 {
+		return nil, failed, nil
 	}
+	topics = details.Names()
 	starts, err := adm.ListStartOffsets(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("describe: list start offsets: %w", err)
+		return nil, nil, fmt.Errorf("describe: list start offsets: %w", err)
 	}
 	ends, err := adm.ListEndOffsets(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("describe: list end offsets: %w", err)
+		return nil, nil, fmt.Errorf("describe: list end offsets: %w", err)
 	}
 	stable, err := adm.ListCommittedOffsets(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("describe: list last stable offsets: %w", err)
+		return nil, nil, fmt.Errorf("describe: list last stable offsets: %w", err)
 	}
 	configs, err := adm.DescribeTopicConfigs(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("describe: settings: %w", err)
+		return nil, nil, fmt.Errorf("describe: settings: %w", err)
 	}
 	dirs, err := adm.DescribeAllLogDirs(ctx, details.TopicsSet())
 	if err != nil {
-		return nil, fmt.Errorf("describe: log dirs: %w", err)
+		return nil, nil, fmt.Errorf("describe: log dirs: %w", err)
 	}
-	var views []topicView
 	for _, d := range details.Sorted() {
 		v := topicView{Topic: d.Topic, ID: topicID(d.ID), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
 		for _, p := range d.Partitions.Sorted() {
@@ -117,7 +123,7 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics []string) ([
 		views = append(views, v)
 	}
 	addCompaction(ctx, client, configs, views)
-	return views, nil
+	return views, failed, nil
 }
 
 // ownSettings are the settings that were set on the topic itself.
