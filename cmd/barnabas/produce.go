@@ -19,6 +19,14 @@ import (
 // default.
 const maxLineBytes = 16 << 20
 
+// A broker says of a topic that it is just creating that there is none, so the
+// client asks again: every newTopicPoll, and newTopicPolls times, one second in
+// all, before the topic is taken to be missing.
+const (
+	newTopicPoll  = 20 * time.Millisecond
+	newTopicPolls = 50
+)
+
 func produceCommand() *cli.Command {
 	return &cli.Command{
 		Name: "produce", Usage: "send records: each line of standard input, or each argument", ArgsUsage: "TOPIC [VALUE...]", Action: produce,
@@ -74,7 +82,10 @@ func produce(c *cli.Context) error {
 }
 
 func produceOptions(c *cli.Context) ([]kgo.Opt, error) {
-	opts := []kgo.Opt{kgo.AllowAutoTopicCreation(), kgo.MaxBufferedRecords(100_000), kgo.ProducerBatchMaxBytes(1_000_000)}
+	opts := []kgo.Opt{
+		kgo.AllowAutoTopicCreation(), kgo.MetadataMinAge(newTopicPoll), kgo.UnknownTopicRetries(newTopicPolls),
+		kgo.MaxBufferedRecords(100_000), kgo.ProducerBatchMaxBytes(1_000_000),
+	}
 	switch v := c.String("acks"); v {
 	case "all", "-1":
 		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()))
