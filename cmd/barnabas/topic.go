@@ -153,7 +153,7 @@ func topicAlter(c *cli.Context) error {
 	}
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
 		changes := configChanges(set, c.StringSlice("unset"))
-		failed, err := refusedChanges(ctx, adm, topics, changes)
+		failed, err := refusedChanges(ctx, adm, topics, c.Int("partitions"), changes)
 		if err != nil {
 			return err
 		}
@@ -174,18 +174,34 @@ func topicAlter(c *cli.Context) error {
 
 // refusedChanges are the changes that the broker would not take, so that nothing is
 // done by halves.
-func refusedChanges(ctx context.Context, adm *kadm.Client, topics []string, changes []kadm.AlterConfig) (failed []string, err error) {
-	if len(changes) == 0 {
-		return nil, nil
-	}
+func refusedChanges(ctx context.Context, adm *kadm.Client, topics []string, partitions int, changes []kadm.AlterConfig) (failed []string, err error) {
 	if failed, err = unknownTopicKeys(ctx, adm, topics, changes); err != nil || len(failed) > 0 {
 		return failed, err
+	}
+	if partitions > 0 {
+		responses, err := adm.ValidateUpdatePartitions(ctx, partitions, topics...)
+		if err != nil {
+			return nil, fmt.Errorf("check partitions: %w", err)
+		}
+		failed = failedPartitions(responses)
+	}
+	if len(changes) == 0 {
+		return failed, nil
 	}
 	responses, err := adm.ValidateAlterTopicConfigs(ctx, changes, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("check settings: %w", err)
 	}
-	return failedChanges(responses), nil
+	return append(failed, failedChanges(responses)...), nil
+}
+
+func failedPartitions(responses kadm.CreatePartitionsResponses) (failed []string) {
+	for _, r := range responses.Sorted() {
+		if r.Err != nil {
+			failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
+		}
+	}
+	return failed
 }
 
 func failedChanges(responses kadm.AlterConfigsResponses) (failed []string) {
@@ -206,11 +222,7 @@ func alterTopics(ctx context.Context, adm *kadm.Client, topics []string, partiti
 		if err != nil {
 			return nil, fmt.Errorf("add partitions: %w", err)
 		}
-		for _, r := range responses.Sorted() {
-			if r.Err != nil {
-				failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
-			}
-		}
+		failed = failedPartitions(responses)
 		done = fmt.Sprintf("there are %s now, but the settings are as they were", plural(partitions, "partition"))
 	}
 	if len(changes) == 0 || len(failed) > 0 {
