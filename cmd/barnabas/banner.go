@@ -55,54 +55,32 @@ func bannerOf(node *server.Node, static *config.Static, ephemeral bool, took tim
 	}
 	addrs := node.Addrs()
 	for i, l := range static.Listeners() {
-		line := listenerLine{name: l.Name, address: l.Address()}
-		var bound net.Addr
+		line := listenerLine{name: l.Name, address: l.Address(), told: "clients are told the address they connect to, those on this machine localhost"}
 		if i < len(addrs) {
-			bound = addrs[i]
-			line.address = reachable(l.Host, bound)
+			line.address = reachable(addrs[i])
 		}
-		line.told = told(l, line.address, bound)
+		if l.AdvertisedHost != "" {
+			line.told = "clients are told " + net.JoinHostPort(l.AdvertisedHost, strconv.Itoa(int(l.AdvertisedPort)))
+		}
+		if i < len(addrs) && everywhere(addrs[i]) {
+			line.told = "every interface; " + line.told
+		}
 		b.listeners = append(b.listeners, line)
 	}
 	return b
 }
 
-// told says what address a listener's clients are told.
-func told(l config.Listener, address string, bound net.Addr) string {
-	to, everyone := "clients are told the address they connect to", bound != nil && everywhere(bound)
-	switch {
-	case l.AdvertisedHost != "":
-		to = "clients are told " + net.JoinHostPort(l.AdvertisedHost, strconv.Itoa(int(l.AdvertisedPort)))
-	case everyone:
-		to += ", localhost for 127.0.0.1"
-	case isLoopback(bound):
-		to = "clients are told " + address
-	}
-	if everyone {
-		return "every interface; " + to
-	}
-	return to
-}
-
 // reachable is how this machine reaches a listener: localhost where it listens
 // on every interface.
-func reachable(host string, bound net.Addr) string {
-	at, port, err := net.SplitHostPort(bound.String())
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
-		return bound.String()
+		return addr.String()
 	}
-	switch {
-	case everywhere(bound):
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
 		host = "localhost"
-	case host == "":
-		host = at
 	}
 	return net.JoinHostPort(host, port)
-}
-
-func isLoopback(bound net.Addr) bool {
-	tcp, ok := bound.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }
 
 // everywhere says whether a listener is on every interface.

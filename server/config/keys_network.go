@@ -10,7 +10,7 @@ var (
 	})
 	AdvertisedListeners = define(familyNetwork, Key[[]string]{
 		Name: "advertised.listeners", Null: true, Check: NoEmpty(),
-		Doc: "The address that clients of each listener are told. Without it each client is told the one it connected to: of a listener on a loopback address its own host; else localhost for 127.0.0.1 and ::1, and for one that comes through the default gateway (a published container port).",
+		Doc: "The address that clients of each listener are told. Without it each client is told the one it connected to: clients on this machine, and those that come through the default gateway to a published container port, localhost.",
 	})
 	ListenerSecurityProtocolMap = define(familyNetwork, Key[string]{
 		Name: "listener.security.protocol.map", Default: "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", Importance: Low,

@@ -278,7 +278,7 @@ func TestSessionAndCloseHooks(t *testing.T) {
 			if r.Conn.Session() != "known" || r.Conn.Listener() != "PLAINTEXT" || r.Conn.RemoteHost() != "127.0.0.1" {
 				t.Errorf("session %v, listener %s, host %s", r.Conn.Session(), r.Conn.Listener(), r.Conn.RemoteHost())
 			}
-			if host, port := r.Conn.Reach(); host != "127.0.0.1" || fmt.Sprint("127.0.0.1:", port) != f.Addrs()[0].String() {
+			if host, port := r.Conn.Reach(); host != "localhost" || fmt.Sprint("127.0.0.1:", port) != f.Addrs()[0].String() {
 				t.Errorf("reach %s:%d", host, port)
 			}
 		}

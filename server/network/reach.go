@@ -7,39 +7,17 @@ import (
 )
 
 // Reach is the address under which this client reached the broker, which is
-// therefore the one to tell it when nothing else is configured: this end's address
-// of the connection, with these names for it. A listener on a loopback address has
-// its own host, as with Apache Kafka. On others "localhost" is what a client on this
-// machine is told, of which many set-ups rely on the name, unless it came to another
-// address than that name has; and one that comes through the default gateway, to a
-// published container port.
+// therefore the one to tell it when nothing else is configured: "localhost" for a
+// peer on this machine and for one that comes through the default gateway (a
+// published container port), else this end's address of the connection.
 func (c *Conn) Reach() (host string, port int32) {
-	local, port := hostPort(c.local)
-	own, ok := addrPort(c.local)
-	peer, known := addrPort(c.remote)
-	switch {
-	case !ok || !known:
-		return local, port
-	case c.listener.host != "" && own.Addr().IsLoopback():
-		return c.listener.host, port
-	case isLocalhost(own.Addr()), c.srv.gateways.has(peer.Addr()):
-		return "localhost", port
+	localHost, localPort := hostPort(c.local)
+	if peer, ok := addrPort(c.remote); ok {
+		if peer.Addr().IsLoopback() || c.srv.gateways.has(peer.Addr()) {
+			return "localhost", localPort
+		}
 	}
-	return local, port
-}
-
-var localhost4, localhost6 = netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
-
-// isLocalhost says that an address is one that "localhost" stands for.
-func isLocalhost(a netip.Addr) bool { return a == localhost4 || a == localhost6 }
-
-// hostOf is the host to listen on, "" for every interface.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || ip != nil && ip.IsUnspecified() {
-		return ""
-	}
-	return host
+	return localHost, localPort
 }
 
 // hostPort splits an address of any network.

@@ -1,7 +1,6 @@
 package network_test
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -44,7 +43,6 @@ func TestReachIsAnAddressThatTheClientCanUse(t *testing.T) {
 		port          int32
 	}{
 		{ip("127.0.0.1:9092"), ip("127.0.0.1:5000"), "localhost", 9092},
-		{ip("127.0.0.2:9092"), ip("127.0.0.1:5000"), "127.0.0.2", 9092}, // no address of localhost's
 		{ip("[::1]:9092"), ip("[::1]:5000"), "localhost", 9092},
 		{ip("[::ffff:127.0.0.1]:9092"), ip("[::ffff:127.0.0.1]:5000"), "localhost", 9092},
 		{ip("172.17.0.2:9092"), ip("172.17.0.1:5000"), "localhost", 9092}, // a published port
@@ -77,51 +75,6 @@ func TestReachIsAnAddressThatTheClientCanUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// TestReachOfALoopbackListener tells clients the host that was asked for, as Apache
-// Kafka does, and those of a listener on every interface the name of this machine.
-func TestReachOfALoopbackListener(t *testing.T) {
-	for listen, want := range map[string]string{"127.0.0.1:0": "127.0.0.1", "localhost:0": "localhost", ":0": "localhost", "0.0.0.0:0": "localhost"} {
-		told := make(chan string, 1)
-		s := network.New(network.Options{
-			Handler:   toldHandler{told},
-			Listeners: []network.Listener{{Name: "PLAINTEXT", Addr: listen, Protocol: "PLAINTEXT"}},
-		})
-		if err := s.Start(); err != nil {
-			t.Fatal(err)
-		}
-		_, port, err := net.SplitHostPort(s.Addrs()[0].String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		host := "127.0.0.1"
-		if listen == "localhost:0" {
-			host = "localhost"
-		}
-		nc, err := net.Dial("tcp", net.JoinHostPort(host, port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		client{nc, t}.ping(1)
-		nc.Close()
-		if got := <-told; got != want+":"+port {
-			t.Errorf("listening on %s it tells %s, want %s:%s", listen, got, want, port)
-		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-type toldHandler struct{ told chan string }
-
-func (h toldHandler) Classify(network.FrameHead) network.Class { return network.Class{} }
-
-func (h toldHandler) Serve(r *network.Request) {
-	host, port := r.Conn.Reach()
-	h.told <- fmt.Sprint(host, ":", port)
-	r.Complete(answer(r.Frame, r.Frame[8:]))
 }
 
 type reachHandler struct {

@@ -84,8 +84,6 @@ type Server struct {
 // listener is one accept loop.
 type listener struct {
 	name string
-	// host is what was asked for: "" for every interface.
-	host string
 	net.Listener
 }
 
@@ -147,7 +145,7 @@ func (s *Server) Start() error {
 			}
 			return err
 		}
-		opened = append(opened, &listener{name: l.Name, host: hostOf(l.Addr), Listener: nl})
+		opened = append(opened, &listener{l.Name, nl})
 	}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, opened...)
@@ -176,7 +174,7 @@ func (s *Server) listen(config net.ListenConfig, l Listener) (net.Listener, erro
 // Serve serves a listener of any network, one goroutine for each connection. It
 // returns when the listener is closed, by Shutdown at the latest.
 func (s *Server) Serve(nl net.Listener, name string) error {
-	l := &listener{name: name, Listener: nl}
+	l := &listener{name, nl}
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
