@@ -168,6 +168,11 @@ func (s *Store) adoptCheckpointsLocked(l *Log) {
 	if offset, ok := s.cleaned[l.tp]; ok {
 		l.cleanedTo.Store(offset)
 	}
+	if !havePoint {
+		// An unclean start recovers what is opened. What nobody opened until it was
+		// stopped cleanly is as the crash left it, and has no recovery point any more.
+		l.unclean = true
+	}
 	if s.clean && havePoint && haveStart && start <= point {
 		l.logEnd.Store(point)
 		l.durable.Store(point)

@@ -667,3 +667,38 @@ func TestRemovedDirectory(t *testing.T) {
 		t.Fatal("nobody was told")
 	}
 }
+
+// TestFolderLeftByTwoStops crashes, starts and stops cleanly without opening the log:
+// its indexes are still as the crash left them, and the start after that must not take
+// them for whole.
+func TestFolderLeftByTwoStops(t *testing.T) {
+	w, l := opened(t)
+	put(t, l, 5000, 3)
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.writeCheckpoints(); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.abandon()
+	w.fs.Kill()
+	w.mustOpen()
+	if w.store.CleanStart() {
+		t.Fatal("the crash was not seen")
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	w.mustOpen()
+	if !w.store.CleanStart() {
+		t.Fatal("the stop was clean")
+	}
+	l = w.log()
+	if found, ok, err := l.OffsetForTimestamp(5000); err != nil || !ok || found.Offset != 0 {
+		t.Fatalf("the first record by its time: %+v, %v, %v", found, ok, err)
+	}
+	if found, ok, err := l.MaxTimestamp(); err != nil || !ok || found.TimestampMs < 5000 {
+		t.Fatalf("the newest record: %+v, %v, %v", found, ok, err)
+	}
+}
