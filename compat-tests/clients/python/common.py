@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 
-CASE_LIMIT_SECONDS = 90
+CASE_LIMIT_SECONDS = 130
 PARTITIONS = 2
 RECORDS = 300
 
