@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -57,13 +59,24 @@ func exit2(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// freePort is a port on which nobody listens.
+// nextPort begins somewhere below the ports that systems give to outgoing connections, of which one could take a
+// script's port before its broker starts, or while it is away.
+var nextPort = func() *atomic.Int64 {
+	var n atomic.Int64
+	n.Store(12000 + rand.Int64N(15000))
+	return &n
+}()
+
+// freePort is a port on which nobody listens, another one at each call.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		return 0, err
+	for range 100 {
+		port := int(nextPort.Add(1))
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+		if err == nil {
+			return port, l.Close()
+		}
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return 0, errors.New("a hundred ports in a row are in use")
 }
 
 // Every command has a place in the list, a name and words.

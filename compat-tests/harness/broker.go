@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,7 +87,7 @@ func fillIn(o *Options) error {
 	}
 	for _, port := range []*int{&o.Port, &o.AdminPort} {
 		if *port == 0 {
-			free, err := freePort()
+			free, err := FreePort()
 			if err != nil {
 				return err
 			}
@@ -96,15 +95,6 @@ func fillIn(o *Options) error {
 		}
 	}
 	return nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // WaitReady polls until the broker answers Metadata with itself in it, the process ends or ctx does.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -55,12 +54,11 @@ type worker struct {
 }
 
 func newWorker(t *testing.T, dir string) *worker {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	w := &worker{t: t, dir: dir, rest: "http://" + l.Addr().String()}
+	w := &worker{t: t, dir: dir, rest: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	lines := []string{
 		"bootstrap.servers=" + harness.Shared.Addr(), "group.id=connect-workers", "listeners=" + w.rest,
 		"key.converter=org.apache.kafka.connect.storage.StringConverter", "value.converter=org.apache.kafka.connect.storage.StringConverter",

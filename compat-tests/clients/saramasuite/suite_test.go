@@ -16,7 +16,7 @@ import (
 const (
 	module = "github.com/IBM/sarama"
 	// The tests reach the brokers through a proxy that they break and mend; all five names lead to the one broker.
-	brokerPort, firstProxy, proxies = 39092, 29091, 5
+	brokerPort, firstProxy, proxies = 29090, 29091, 5
 	toxiproxy                       = "github.com/Shopify/toxiproxy/v2"
 	toxiproxyVersion                = "v2.12.0"
 )
