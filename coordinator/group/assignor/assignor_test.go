@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -110,6 +111,11 @@ func TestDivisions(t *testing.T) {
 			before := len(last)
 			last = assign(g)
 			checkDivision(t, g, last)
+			for id, a := range assign(sharing(g)) {
+				if !a.Equal(last[id]) {
+					t.Fatalf("with lists that members share %s gets %v, else %v", id, a, last[id])
+				}
+			}
 			if name == Uniform && homogeneous {
 				checkBalanced(t, g, last)
 			}
@@ -148,6 +154,51 @@ func drawGroup(t *rapid.T, homogeneous bool, sizes map[TopicID]int32, last map[s
 		g.Members = append(g.Members, m)
 	}
 	return g
+}
+
+// sharing is the same group, in which members of the same topics have one list.
+func sharing(g Group) Group {
+	g.Members = slices.Clone(g.Members)
+	for i := range g.Members {
+		m := &g.Members[i]
+		first := slices.IndexFunc(g.Members, func(o Member) bool { return slices.Equal(o.Topics, m.Topics) })
+		m.Topics = g.Members[first].Topics
+	}
+	return g
+}
+
+// TestAChangeOverCostsLittle: while the members of a group change from one list of
+// topics to another, a division looks at each list once and not for each member.
+func TestAChangeOverCostsLittle(t *testing.T) {
+	const topics = 1000
+	var before, after []TopicID
+	for n := range topics + 1 {
+		after = append(after, topicID(n))
+	}
+	before = slices.Clone(after[:topics])
+	bytesWith := func(members int) int {
+		g := Group{Partitions: func(TopicID) int32 { return 1 }}
+		for i := range members {
+			m := Member{ID: strconv.Itoa(1000 + i), Topics: before}
+			if i < members/2 {
+				m.Topics = after
+			}
+			g.Members = append(g.Members, m)
+		}
+		for id, a := range uniform(g) {
+			g.Members[slices.IndexFunc(g.Members, func(m Member) bool { return m.ID == id })].Assigned = a
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		uniform(g)
+		runtime.ReadMemStats(&after)
+		return int(after.TotalAlloc - before.TotalAlloc)
+	}
+	const few, many = 20, 220
+	// A number takes 8 bytes for each topic in a list of subscribers of its own.
+	if each := (bytesWith(many) - bytesWith(few)) / (many - few); each > topics {
+		t.Errorf("a division takes %d bytes more for each member", each)
+	}
 }
 
 // checkDivision: every partition that somebody wants has one owner, who wants it.

@@ -26,20 +26,32 @@ type levels struct {
 	highStart, highEnd, highNext int
 }
 
+func (s *subscribers) len() int { return len(s.byLoad) }
+
+// byLoad is a topic's subscribers by load, then by index. It is not for changing.
+func (d *mixedDivision) byLoad(t *mixedTopic) []int {
+	s := t.subscribers
+	if s.asOf != d.moves {
+		slices.SortFunc(s.byLoad, func(a, b int) int { return cmp.Or(cmp.Compare(d.loads[a], d.loads[b]), cmp.Compare(a, b)) })
+		s.asOf = d.moves
+	}
+	return s.byLoad
+}
+
+// spread is how far the loads of a topic's subscribers are apart.
+func (d *mixedDivision) spread(t *mixedTopic) int {
+	members := d.byLoad(t)
+	return d.loads[members[len(members)-1]] - d.loads[members[0]]
+}
+
 func (d *mixedDivision) levels(t *mixedTopic) *levels {
-	members := slices.Clone(t.subscribers)
-	slices.SortFunc(members, func(a, b int) int { return cmp.Or(cmp.Compare(d.loads[a], d.loads[b]), cmp.Compare(a, b)) })
+	members := slices.Clone(d.byLoad(t))
 	n := len(members)
 	return &levels{
 		loads: d.loads, members: members,
 		low:  d.loads[members[0]] - 1,
 		high: d.loads[members[n-1]] + 1, highStart: n, highEnd: n, highNext: n - 1,
 	}
-}
-
-// spread is how far the loads are apart at first.
-func (l *levels) spread() int {
-	return l.loads[l.members[len(l.members)-1]] - l.loads[l.members[0]]
 }
 
 func (l *levels) balanced() bool { return l.high-l.low <= 1 }

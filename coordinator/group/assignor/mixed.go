@@ -2,6 +2,7 @@ package assignor
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 )
 
@@ -29,33 +30,89 @@ type mixedDivision struct {
 	g      Group
 	hands  *hands
 	topics map[TopicID]*mixedTopic
-	// loads is how many partitions each member has.
+	// loads is how many partitions each member has, moves how often that changed.
 	loads []int
+	moves int
 }
 
 type mixedTopic struct {
-	id          TopicID
-	subscribers []int
+	id TopicID
+	// lists are the lists of topics that have it, by number.
+	lists       []int
+	subscribers *subscribers
 	// owners is the member of each partition, or nobody.
 	owners []int
 }
 
+// subscribers are the members that subscribe to a topic. Topics of the same
+// subscribers share them: in a group that changes over from one subscription to
+// another these are nearly all.
+type subscribers struct {
+	// byLoad is by load, then by index, as of so many moves.
+	byLoad []int
+	asOf   int
+}
+
 func newMixedDivision(g Group) *mixedDivision {
 	d := &mixedDivision{g: g, hands: newHands(len(g.Members)), topics: map[TopicID]*mixedTopic{}, loads: make([]int, len(g.Members))}
-	for i := range g.Members {
-		for _, id := range g.Members[i].Topics {
+	lists := topicLists(g.Members)
+	for n, list := range lists {
+		for _, id := range list.topics {
 			t := d.topics[id]
 			if t == nil {
-				t = &mixedTopic{id: id, owners: make([]int, g.Partitions(id))}
-				for p := range t.owners {
-					t.owners[p] = nobody
-				}
+				t = &mixedTopic{id: id, owners: slices.Repeat([]int{nobody}, int(g.Partitions(id)))}
 				d.topics[id] = t
 			}
-			t.subscribers = append(t.subscribers, i)
+			t.lists = append(t.lists, n)
 		}
 	}
+	shared := map[string]*subscribers{}
+	for _, t := range d.topics {
+		var key []byte
+		for _, n := range t.lists {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+		s := shared[string(key)]
+		if s == nil {
+			s = &subscribers{asOf: -1}
+			for _, n := range t.lists {
+				s.byLoad = append(s.byLoad, lists[n].members...)
+			}
+			shared[string(key)] = s
+		}
+		t.subscribers = s
+	}
 	return d
+}
+
+// topicList is a list of topics and who has it.
+type topicList struct {
+	topics  []TopicID
+	members []int
+}
+
+// topicLists are the members' lists; those that share one are looked at once.
+func topicLists(members []Member) (lists []*topicList) {
+	type list struct {
+		first *TopicID
+		n     int
+	}
+	known := map[list]*topicList{}
+	for i := range members {
+		topics := members[i].Topics
+		if len(topics) == 0 {
+			continue
+		}
+		at := list{&topics[0], len(topics)}
+		l := known[at]
+		if l == nil {
+			l = &topicList{topics: topics}
+			known[at] = l
+			lists = append(lists, l)
+		}
+		l.members = append(l.members, i)
+	}
+	return lists
 }
 
 // keep leaves members what they have of the topics that they still subscribe to.
@@ -88,9 +145,9 @@ func (d *mixedDivision) order() []*mixedTopic {
 	for _, t := range d.topics {
 		order = append(order, t)
 	}
-	share := func(t *mixedTopic) float64 { return float64(len(t.owners)) / float64(len(t.subscribers)) }
+	share := func(t *mixedTopic) float64 { return float64(len(t.owners)) / float64(t.subscribers.len()) }
 	slices.SortFunc(order, func(a, b *mixedTopic) int {
-		return cmp.Or(cmp.Compare(share(b), share(a)), cmp.Compare(len(a.subscribers), len(b.subscribers)), CompareTopicIDs(a.id, b.id))
+		return cmp.Or(cmp.Compare(share(b), share(a)), cmp.Compare(a.subscribers.len(), b.subscribers.len()), CompareTopicIDs(a.id, b.id))
 	})
 	return order
 }
@@ -117,12 +174,13 @@ func (d *mixedDivision) move(t *mixedTopic, partition, to int) {
 	}
 	d.hands.give(d.g.Members[to].ID, tp)
 	d.loads[to]++
+	d.moves++
 	t.owners[partition] = to
 }
 
 // balance levels the topics until a whole round moves nothing.
 func (d *mixedDivision) balance(order []*mixedTopic) {
-	order = slices.DeleteFunc(slices.Clone(order), func(t *mixedTopic) bool { return len(t.subscribers) < 2 })
+	order = slices.DeleteFunc(slices.Clone(order), func(t *mixedTopic) bool { return t.subscribers.len() < 2 })
 	last := -1
 	for range maxBalancePasses {
 		for i, t := range order {
@@ -139,10 +197,10 @@ func (d *mixedDivision) balance(order []*mixedTopic) {
 // level moves partitions of one topic from its most to its least loaded
 // subscribers until their loads differ by one at most.
 func (d *mixedDivision) level(t *mixedTopic) (moved int) {
-	l := d.levels(t)
-	if l.spread() <= 1 {
+	if d.spread(t) <= 1 {
 		return 0
 	}
+	l := d.levels(t)
 	// owned is each member's partitions of this topic, of which the last goes
 	// first.
 	owned := map[int][]int{}
