@@ -51,6 +51,39 @@ func TestDeadlineRunsOnceExpired(t *testing.T) {
 	}
 }
 
+// hastyClock tells of each call of AfterFunc, before and after.
+type hastyClock struct {
+	*clock.Manual
+	before, after func()
+}
+
+func (c *hastyClock) AfterFunc(d time.Duration, f func()) clock.Timer {
+	c.before()
+	defer c.after()
+	return c.Manual.AfterFunc(d, f)
+}
+
+// TestParkedHasItsDeadline: whoever sees a waiter parked may move the clock, and a
+// deadline that passes before that is not lost.
+func TestParkedHasItsDeadline(t *testing.T) {
+	clk := &hastyClock{Manual: clock.NewManual(time.Unix(1_700_000_000, 0))}
+	p := NewPool(clk, 1)
+	clk.before = func() {
+		if n := p.Parked(); n != 0 {
+			t.Errorf("%d waiters are parked without a deadline", n)
+		}
+	}
+	clk.after = func() { clk.Advance(time.Hour) }
+	var seen []bool
+	var w *Waiter
+	w = p.NewWaiter(func() bool { seen = append(seen, w.Expired()); return w.Expired() })
+	w.Park(time.Minute)
+	p.WaitIdle()
+	if len(seen) != 1 || !seen[0] || p.Parked() != 0 || clk.Pending() != 0 {
+		t.Fatalf("runs %v, %d still parked, %d timers; want one that is expired", seen, p.Parked(), clk.Pending())
+	}
+}
+
 func TestFinishedWaiterLeavesNoTimer(t *testing.T) {
 	p, clk := newTestPool(1)
 	w := p.NewWaiter(func() bool { return true })

@@ -138,23 +138,14 @@ func (p *Pool) unlinkLocked(w *Waiter) {
 	p.parked--
 }
 
-// arm starts the deadline; a wait of 0 or less is over at once.
+// arm starts the deadline; a wait of 0 or less is over at once. It is part of the
+// set-up: a deadline that passes now is a wake-up that Park sees.
 func (w *Waiter) arm(wait time.Duration) {
-	if wait == Forever {
-		return
-	}
-	if wait <= 0 {
+	switch {
+	case wait == Forever:
+	case wait <= 0:
 		w.expire()
-		return
-	}
-	timer := w.pool.clk.AfterFunc(wait, w.expire)
-	w.pool.mu.Lock()
-	over := w.state == finished
-	if !over {
-		w.timer = timer
-	}
-	w.pool.mu.Unlock()
-	if over {
-		timer.Stop()
+	default:
+		w.timer = w.pool.clk.AfterFunc(wait, w.expire)
 	}
 }

@@ -39,7 +39,8 @@ type Waiter struct {
 	state         state
 	next          *Waiter
 	before, after *Waiter
-	timer         clock.Timer
+	// timer is set in the set-up, before anyone else looks at it.
+	timer clock.Timer
 }
 
 // NewWaiter makes a waiter that is still being set up. run looks at the
@@ -54,9 +55,11 @@ func (p *Pool) NewPoll(run func() (done bool)) *Waiter {
 	return &Waiter{pool: p, run: run, poll: true}
 }
 
-// Park ends the set-up and starts the deadline. A waiter that was woken
-// meanwhile runs at once.
+// Park starts the deadline and ends the set-up, in this order: the deadline of
+// whatever Parked counts is running. A waiter that was woken meanwhile runs at
+// once.
 func (w *Waiter) Park(wait time.Duration) {
+	w.arm(wait)
 	p := w.pool
 	p.mu.Lock()
 	p.linkLocked(w)
@@ -66,7 +69,6 @@ func (w *Waiter) Park(wait time.Duration) {
 	}
 	w.afterRunLocked(false)
 	p.mu.Unlock()
-	w.arm(wait)
 }
 
 // Wake makes the waiter run. It is cheap, never blocks and may be called by

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -125,10 +127,14 @@ func (d *dataBroker) publish(records ...metadata.Record) {
 	d.m.OnMetadata(delta, next)
 }
 
+// patience is how long a test waits for what another goroutine does at once,
+// before it says that it never will: a busy machine is no fault.
+const patience = time.Minute
+
 // until waits for a condition that another goroutine makes true.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
+	for deadline := time.Now().Add(patience); !ok(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -142,10 +148,19 @@ func (d *dataBroker) parked(n int) {
 	d.pool.WaitIdle()
 }
 
-// later asks in the background.
+// later asks in the background. The end of a test that has not waited for the
+// answer closes the connection; that is nobody's fault.
 func later[R kmsg.Response](c *testClient, version int16, req kmsg.Request) chan R {
 	got := make(chan R, 1)
-	go func() { got <- askAs[R](c, version, req) }()
+	go func() {
+		resp, err := tryAs[R](c, version, req)
+		switch {
+		case err == nil:
+			got <- resp
+		case !errors.Is(err, net.ErrClosed):
+			c.t.Error(err)
+		}
+	}()
 	return got
 }
 
@@ -154,7 +169,7 @@ func soon[R any](t *testing.T, got chan R) R {
 	select {
 	case r := <-got:
 		return r
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no answer: a wake-up was lost")
 		panic("unreachable")
 	}

@@ -151,9 +151,7 @@ func TestLongPoll(t *testing.T) {
 	if got := contents(t, rows[1].RecordBatches); !slices.Equal(got, []string{"news"}) || rows[1].HighWatermark != 1 {
 		t.Fatalf("woken by a produce: %v", got)
 	}
-	if d.pool.Parked() != 0 {
-		t.Fatalf("%d requests are still parked", d.pool.Parked())
-	}
+	d.parked(0)
 }
 
 func TestMinBytesCountsOverPartitions(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -71,10 +70,13 @@ func newTestBroker(t *testing.T, change func(*Handlers)) *testBroker {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l, testListener) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := errors.Join(srv.Shutdown(ctx), <-served); err != nil {
 			t.Error(err)
+		}
+		if t.Failed() { // why the broker hung up, if it did
+			t.Logf("the broker's log:\n%s", b.log.String())
 		}
 	})
 	return b
@@ -154,7 +156,7 @@ type testClient struct {
 // dial connects from a host.
 func (b *testBroker) dial(host string) *testClient {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := b.mem.Dialer(host)(ctx, "memnet", testAddr)
 	if err != nil {
@@ -176,30 +178,53 @@ func (c *testClient) send(frame []byte) {
 // receive reads one frame without its size; nil when the broker hung up.
 func (c *testClient) receive() []byte {
 	c.t.Helper()
-	var size [4]byte
-	if _, err := io.ReadFull(c.conn, size[:]); err != nil {
-		return nil
-	}
-	frame := make([]byte, binary.BigEndian.Uint32(size[:]))
-	if _, err := io.ReadFull(c.conn, frame); err != nil {
+	frame, err := c.read()
+	if err != nil && err != io.EOF && !errors.Is(err, net.ErrClosed) {
 		c.t.Fatal(err)
 	}
 	return frame
 }
 
+// read is one frame without its size. io.EOF is a broker that has hung up,
+// net.ErrClosed a connection that the test has closed.
+func (c *testClient) read() ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(c.conn, size[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(c.conn, frame)
+	return frame, err
+}
+
 // askAs sends a request in a version and decodes the answer into its type.
 func askAs[R kmsg.Response](c *testClient, version int16, req kmsg.Request) R {
 	c.t.Helper()
+	resp, err := tryAs[R](c, version, req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return resp
+}
+
+// tryAs is askAs for any goroutine.
+func tryAs[R kmsg.Response](c *testClient, version int16, req kmsg.Request) (none R, err error) {
 	c.correlation++
 	req.SetVersion(version)
+	what := fmt.Sprintf("%s v%d", protocol.Name(req.Key()), version)
 	f := kmsg.NewRequestFormatter(kmsg.FormatterClientID("test"))
-	c.send(f.AppendRequest(nil, req, c.correlation)[4:])
-	frame := c.receive()
-	if frame == nil {
-		c.t.Fatalf("%s v%d: the broker hung up", protocol.Name(req.Key()), version)
+	if _, err := c.conn.Write(f.AppendRequest(nil, req, c.correlation)); err != nil {
+		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	frame, err := c.read()
+	if err == io.EOF {
+		err = errors.New("the broker hung up")
+	}
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", what, err)
 	}
 	if got := int32(binary.BigEndian.Uint32(frame)); got != c.correlation {
-		c.t.Fatalf("correlation id %d, want %d", got, c.correlation)
+		return none, fmt.Errorf("%s: correlation id %d, want %d", what, got, c.correlation)
 	}
 	body := frame[4:]
 	if protocol.ResponseIsFlexible(req.Key(), version) {
@@ -208,7 +233,7 @@ func askAs[R kmsg.Response](c *testClient, version int16, req kmsg.Request) R {
 	resp := req.ResponseKind()
 	resp.SetVersion(version)
 	if err := resp.ReadFrom(body); err != nil {
-		c.t.Fatalf("%s v%d: %v", protocol.Name(req.Key()), version, err)
+		return none, fmt.Errorf("%s: %w", what, err)
 	}
-	return resp.(R)
+	return resp.(R), nil
 }
