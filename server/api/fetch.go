@@ -126,10 +126,11 @@ func (f *fetchCall) hot() bool {
 	return true
 }
 
-// first reads once, and parks the request when that is not enough.
+// first reads once, and parks the request when that is not enough. A large one is
+// answered all the same where memory is short: its client asks again.
 func (f *fetchCall) first() {
 	f.read()
-	if f.wait <= 0 || f.enough() {
+	if f.wait <= 0 || f.enough() || !f.c.Net.MayWait() {
 		f.reply()
 		return
 	}

@@ -232,21 +232,28 @@ func keyOf(version int16, id metadata.TopicID, topic string, partition int32) se
 	return sessionKey{topic: topic, partition: partition}
 }
 
-// requestedParts are the partitions that a request itself names.
+// requestedParts are the partitions that a request itself names, each once: of those
+// that name one again, as in Kafka, the last counts, in the place of the first.
 func requestedParts(req *kmsg.FetchRequest) []fetchPart {
 	n := 0
 	for i := range req.Topics {
 		n += len(req.Topics[i].Partitions)
 	}
-	parts := make([]fetchPart, 0, n)
+	parts, at := make([]fetchPart, 0, n), make(map[sessionKey]int, n)
 	for i := range req.Topics {
 		t := &req.Topics[i]
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
-			parts = append(parts, fetchPart{key: keyOf(req.Version, t.TopicID, t.Topic, p.Partition), fetchParams: fetchParams{
+			part := fetchPart{key: keyOf(req.Version, t.TopicID, t.Topic, p.Partition), fetchParams: fetchParams{
 				offset: p.FetchOffset, maxBytes: p.PartitionMaxBytes,
 				leaderEpoch: p.CurrentLeaderEpoch, lastFetchedEpoch: p.LastFetchedEpoch,
-			}})
+			}}
+			if first, again := at[part.key]; again {
+				parts[first] = part
+				continue
+			}
+			at[part.key] = len(parts)
+			parts = append(parts, part)
 		}
 	}
 	return parts

@@ -76,10 +76,12 @@ func (s *stallFS) stall(folder string) (stalled, release chan struct{}) {
 }
 
 // onLoops serves the same handlers on one event loop.
-func (d *dataBroker) onLoops() (dial func() *testClient) {
+func (d *dataBroker) onLoops() (dial func() *testClient) { return d.onLoopsWithin(network.Limits{}) }
+
+func (d *dataBroker) onLoopsWithin(limits network.Limits) (dial func() *testClient) {
 	d.t.Helper()
 	srv := network.New(network.Options{
-		Handler: NewDispatcher(d.h, nil), Loops: 1,
+		Handler: NewDispatcher(d.h, nil), Loops: 1, Limits: limits,
 		Listeners: []network.Listener{{Name: testListener, Addr: "127.0.0.1:0"}},
 	})
 	if err := srv.Start(); err != nil {

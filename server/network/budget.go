@@ -49,6 +49,9 @@ func (b *budget) fits(n int64, small bool) bool {
 // full says that a connection may have no more than one request at a time.
 func (b *budget) full() bool { return b.usedBytes.Load() >= b.limitBytes }
 
+// halfFree says that no more than half of the limit is used.
+func (b *budget) halfFree() bool { return b.usedBytes.Load() <= b.limitBytes/2 }
+
 // acquire takes n bytes for a frame of c. holdsOver says that this frame is
 // already beyond the limit; over that it is now. Without room it queues c, whose
 // granted will be called, unless wait is false.

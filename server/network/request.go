@@ -102,6 +102,17 @@ func (r *Request) Charge(sizeBytes int) {
 	r.Conn.charge(sizeBytes)
 }
 
+// waitBytesFree is what a request may hold and wait, however little memory there is.
+const waitBytesFree = 64 << 10
+
+// MayWait says whether the request may stay for what happens later, as a long poll
+// does: it holds little, or all requests together, this one included, no more than
+// half of the memory budget. The other half is for those that work, which would
+// otherwise have to wait for clients that only wait, for as long as those please.
+func (r *Request) MayWait() bool {
+	return r.extra.Load() <= waitBytesFree || r.Conn.srv.budget.halfFree()
+}
+
 // OnEnd has f called when the request ends, before its response is sent. It may
 // be called once, inside Serve.
 func (r *Request) OnEnd(f func()) { r.onEnd = f }
