@@ -41,9 +41,13 @@ func (c *Call) ClientHost() string { return "/" + c.Net.Conn.RemoteHost() }
 // the handler drops the part and hangs up.
 func (c *Call) keep(part any) bool {
 	n := int64(heldBytes(reflect.ValueOf(part)))
+	if own, all := c.keptBytes.Add(n), c.h.keptBytes.Add(n); own > largeBytes && all > handledMax {
+		c.keptBytes.Add(-n)
+		c.h.keptBytes.Add(-n)
+		return false
+	}
 	c.Net.Charge(int(n))
-	own, all := c.keptBytes.Add(n), c.h.keptBytes.Add(n)
-	return own <= largeBytes || all <= handledMax
+	return true
 }
 
 // drop gives back what keep has counted.
@@ -105,22 +109,26 @@ func (c *Call) ReplyFrame(r network.Response) {
 			size += s.Region.Len()
 		}
 	}
-	c.h.metrics.observe(c, size)
-	c.drop()
+	c.ends(size)
 	c.Net.Complete(r)
 }
 
 // NoReply ends a request that has no response (Produce with acks=0).
 func (c *Call) NoReply() {
-	c.h.metrics.observe(c, 0)
+	c.ends(0)
 	c.Net.NoResponse()
 }
 
 // Hangup closes the connection, with the reason in one log line.
 func (c *Call) Hangup(reason string) {
-	c.h.metrics.observe(c, 0)
-	c.drop()
+	c.ends(0)
 	c.Net.Hangup(reason)
+}
+
+// ends is what every ending does, the response's size being known.
+func (c *Call) ends(responseBytes int) {
+	c.h.metrics.observe(c, responseBytes)
+	c.drop()
 }
 
 // CountError counts an error code that a Hot row's handler answers with; Reply

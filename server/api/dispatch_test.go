@@ -222,11 +222,19 @@ func TestLargeRequestsAreServedOneByOne(t *testing.T) {
 	}
 }
 
-// wordyGroups answers every DescribeGroup with 100 KiB.
-type wordyGroups struct{ Groups }
+// wordyGroups answers every DescribeGroup with 100 KiB, except that of a group that is
+// called last: its answer it passes on.
+type wordyGroups struct {
+	Groups
+	last chan func()
+}
 
-func (wordyGroups) DescribeGroup(id string, _ int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
+func (g wordyGroups) DescribeGroup(id string, _ int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
 	answer := kmsg.NewDescribeGroupsResponseGroup()
+	if id == "last" {
+		g.last <- func() { done(&answer) }
+		return
+	}
 	answer.Group, answer.ProtocolType = id, strings.Repeat("x", 30<<10)
 	answer.Protocol, answer.State = answer.ProtocolType, answer.ProtocolType
 	done(&answer)
@@ -253,5 +261,25 @@ func TestCollectedAnswersAreBoundedTogether(t *testing.T) {
 		if got := b.h.keptBytes.Load(); got != others {
 			t.Errorf("%d groups: %d bytes are kept", tc.groups, got-others)
 		}
+	}
+}
+
+// TestARefusedAnswerHoldsNothing has a client wait for the last part of an answer that
+// is too large already: the others can be given theirs.
+func TestARefusedAnswerHoldsNothing(t *testing.T) {
+	groups := wordyGroups{last: make(chan func(), 1)}
+	b := newTestBroker(t, func(h *Handlers) { h.Groups = groups })
+	b.h.keptBytes.Store(handledMax - largeBytes)
+	ask := kmsg.NewPtrDescribeGroupsRequest()
+	ask.Groups = append(make([]string, 100), "last")
+	c := b.dial("client")
+	c.send(kmsg.NewRequestFormatter().AppendRequest(nil, ask, 1)[4:])
+	finish := <-groups.last
+	if kept := b.h.keptBytes.Load(); kept > handledMax {
+		t.Errorf("%d bytes are kept, %d more than there may be", kept, kept-handledMax)
+	}
+	finish()
+	if got := c.receive(); got != nil {
+		t.Errorf("answered %d bytes", len(got))
 	}
 }

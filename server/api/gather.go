@@ -28,7 +28,7 @@ func gatherKept[T any](c *Call, n int, start func(i int, done func(T)), all func
 	var over atomic.Bool
 	gather(n, func(i int, done func(T)) {
 		start(i, func(answer T) {
-			if !c.keep(answer) {
+			if over.Load() || !c.keep(answer) {
 				over.Store(true)
 				var none T
 				answer = none
