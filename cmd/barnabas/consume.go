@@ -75,17 +75,12 @@ func consume(c *cli.Context) error {
 	p := &printer{w: bufio.NewWriter(c.App.Writer), json: js, keys: c.Bool("keys"), offsets: c.Bool("offsets"), headers: c.Bool("headers"),
 		limit: c.Int("count"), isolation: c.String("isolation")}
 	if c.Bool("exit-at-end") {
-		if p.ends, err = endsNow(ctx, client, topics, c.String("from"), c.String("isolation")); err != nil {
+		var held string
+		if p.ends, held, err = endsNow(ctx, client, topics, c.String("from"), p.isolation); err != nil {
 			return err
 		}
 		if from := c.String("from"); len(p.ends) == 0 && from != "start" && from != "end" {
 			fmt.Fprintf(c.App.ErrWriter, "Nothing is there from %s on; `barnabas topic describe %s` shows where partitions end.\n", from, topics[0])
-		}
-	}
-	if c.Bool("exit-at-end") && p.isolation == readCommitted {
-		held, err := notYetStable(ctx, client, topics)
-		if err != nil {
-			return err
 		}
 		if held != "" {
 			defer fmt.Fprintln(c.App.ErrWriter, held)

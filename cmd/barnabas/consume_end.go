@@ -46,43 +46,38 @@ func (e endOffsets) reached(topic string, partition int32, next int64) {
 }
 
 // endsNow are the ends of the partitions that hold something at or after from, as
-// a reader with this isolation sees them.
-func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, isolation string) (endOffsets, error) {
+// a reader with this isolation sees them; held is a line on what it does not see yet,
+// "" when there is nothing.
+func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, isolation string) (out endOffsets, held string, err error) {
 	adm := kadm.NewClient(client)
 	begin, err := beginnings(ctx, adm, topics, from)
 	if err != nil {
-		return nil, fmt.Errorf("consume: list start offsets: %w", err)
+		return nil, "", fmt.Errorf("consume: list start offsets: %w", err)
 	}
-	list := adm.ListEndOffsets
-	if isolation == readCommitted {
-		list = adm.ListCommittedOffsets
-	}
-	ends, err := list(ctx, topics...)
+	ends, err := adm.ListEndOffsets(ctx, topics...)
 	if err != nil {
-		return nil, fmt.Errorf("consume: list end offsets: %w", err)
+		return nil, "", fmt.Errorf("consume: list end offsets: %w", err)
 	}
-	out := endOffsets{}
+	if isolation == readCommitted {
+		stable, err := adm.ListCommittedOffsets(ctx, topics...)
+		if err != nil {
+			return nil, "", fmt.Errorf("consume: list last stable offsets: %w", err)
+		}
+		held, ends = notYetStable(stable, ends), stable
+	}
+	out = endOffsets{}
 	ends.Each(func(o kadm.ListedOffset) {
 		first, ok := begin.Lookup(o.Topic, o.Partition)
 		if o.Err == nil && first.Err == nil && ok && first.Offset < o.Offset {
 			out.add(o.Topic, o.Partition, first.Offset, o.Offset)
 		}
 	})
-	return out, nil
+	return out, held, nil
 }
 
 // notYetStable says of the first partition that holds more than readers with
 // read_committed see what holds them up; "" when none does.
-func notYetStable(ctx context.Context, client *kgo.Client, topics []string) (string, error) {
-	adm := kadm.NewClient(client)
-	stable, err := adm.ListCommittedOffsets(ctx, topics...)
-	if err != nil {
-		return "", fmt.Errorf("consume: list last stable offsets: %w", err)
-	}
-	ends, err := adm.ListEndOffsets(ctx, topics...)
-	if err != nil {
-		return "", fmt.Errorf("consume: list end offsets: %w", err)
-	}
+func notYetStable(stable, ends kadm.ListedOffsets) string {
 	var first kadm.Offset
 	var held, offsets int64
 	for _, lso := range stable.Offsets().Sorted() {
@@ -95,13 +90,13 @@ func notYetStable(ctx context.Context, client *kgo.Client, topics []string) (str
 		}
 	}
 	if held == 0 {
-		return "", nil
+		return ""
 	}
 	text := fmt.Sprintf("%s partition %d is read up to offset %d only: an open transaction begins there and holds up %s", first.Topic, first.Partition, first.At, plural(int(offsets), "offset"))
 	if held > 1 {
 		text += fmt.Sprintf(", and %s more", plural(int(held-1), "partition"))
 	}
-	return fmt.Sprintf("%s; `barnabas txn producers %s:%d` shows whose, `barnabas txn list` the ids.", text, first.Topic, first.Partition), nil
+	return fmt.Sprintf("%s; `barnabas txn producers %s:%d` shows whose, `barnabas txn list` the ids.", text, first.Topic, first.Partition)
 }
 
 // beginnings is where each partition is read from.
