@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
@@ -47,5 +49,55 @@ func TestBrokerOutlivesAFullDisk(t *testing.T) {
 	produce(t, cl, "orders", numbered(5, 6)...)
 	if err := n.Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// On a disk whose reserve is touched, a coordinator refuses what it would have to
+// write and goes on with what it knows; it does not start over each time.
+func TestCoordinatorsReadOnWithoutRoom(t *testing.T) {
+	fsys := vfs.NewMem()
+	n := start(t, fsys, load(t, testDir))
+	cl := client(t, n, kgo.MaxVersions(kversion.V3_5_0()))
+	produce(t, cl, "orders", numbered(0, 5)...)
+	b := cl.Broker(1)
+	commit := func(offset int64) error {
+		r := kmsg.NewPtrOffsetCommitRequest()
+		r.Group, r.Generation = "billing", -1
+		topic := kmsg.NewOffsetCommitRequestTopic()
+		topic.Topic, topic.Partitions = "orders", []kmsg.OffsetCommitRequestTopicPartition{{Offset: offset, LeaderEpoch: -1}}
+		r.Topics = append(r.Topics, topic)
+		resp, err := b.Request(within(t), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kerr.ErrorForCode(resp.(*kmsg.OffsetCommitResponse).Topics[0].Partitions[0].ErrorCode)
+	}
+	known := kadm.Offsets{}
+	known.AddOffset("orders", 0, 1, -1)
+	if err := kadm.NewClient(cl).CommitAllOffsets(within(t), "billing", known); err != nil {
+		t.Fatal(err)
+	}
+	fsys.SetCapacity(200 << 20)
+	last := int64(1)
+	for commit(last+1) == nil {
+		last++ // until the broker notices
+	}
+	for i := range 3 {
+		if err := commit(0); !errors.Is(err, kerr.NotCoordinator) {
+			t.Fatalf("commit %d without room: %v", i, err)
+		}
+		fetch := kmsg.NewPtrOffsetFetchRequest()
+		fetch.Groups = []kmsg.OffsetFetchRequestGroup{{Group: "billing", MemberEpoch: -1}}
+		resp, err := b.Request(within(t), fetch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := resp.(*kmsg.OffsetFetchResponse).Groups[0]
+		if g.ErrorCode != 0 || len(g.Topics) != 1 || g.Topics[0].Partitions[0].Offset != last {
+			t.Fatalf("after commit %d: %v, %v, want offset %d", i, kerr.ErrorForCode(g.ErrorCode), g.Topics, last)
+		}
+	}
+	fsys.SetCapacity(0)
+	for commit(last) != nil {
 	}
 }

@@ -150,6 +150,18 @@ func (l *Log) Err() error {
 	return nil
 }
 
+// Writable is why no append would be taken now, nil when one should: the partition
+// is offline, or the disk has no room.
+func (l *Log) Writable() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if !l.store.hasRoom(0) {
+		return l.store.refuseFull()
+	}
+	return nil
+}
+
 // SizeBytes is the size of the .log files.
 func (l *Log) SizeBytes() (int64, error) {
 	if err := l.ensure(false); err != nil {

@@ -85,7 +85,7 @@ func (c *CoordinatorLog) Read(offset int64, maxBytes int) ([]byte, error) {
 
 // Writable is why no append would succeed now, nil when one should.
 func (c *CoordinatorLog) Writable() error {
-	if err := c.log.Err(); err != nil {
+	if err := c.log.Writable(); err != nil {
 		return coded("write to", c.p.tp, err)
 	}
 	c.p.mu.Lock()

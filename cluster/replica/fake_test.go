@@ -107,7 +107,7 @@ func (l *fakeLog) LogStartOffset() (n int64)     { l.locked(func() { n = l.start
 func (l *fakeLog) LogEndOffset() (n int64)       { l.locked(func() { n = l.end }); return n }
 func (l *fakeLog) HighWatermark() (n int64)      { l.locked(func() { n = l.mark }); return n }
 func (l *fakeLog) SetHighWatermark(n int64)      { l.locked(func() { l.mark = n }) }
-func (l *fakeLog) Err() (err error)              { l.locked(func() { err = l.broken }); return err }
+func (l *fakeLog) Writable() (err error)         { l.locked(func() { err = l.broken }); return err }
 func (l *fakeLog) Reconfigure(storage.LogConfig) {}
 
 func (l *fakeLog) WhenFlushed(upTo int64, f func(error)) {

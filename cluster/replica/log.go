@@ -45,8 +45,8 @@ type Log interface {
 	Producers() ([]storage.ProducerState, error)
 	DeleteRecordsTo(offset int64) (logStartOffset int64, err error)
 	Reconfigure(storage.LogConfig)
-	// Err is why the log is offline, nil while it works.
-	Err() error
+	// Writable is why the log takes no append now, nil when it should.
+	Writable() error
 }
 
 var _ Log = (*storage.Log)(nil)
