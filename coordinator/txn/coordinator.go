@@ -75,8 +75,8 @@ func NewCoordinator(o Options) *Coordinator {
 	c.rt = runtime.New(runtime.Options[Event, Record, Answer]{
 		Topic: Topic, Open: o.Open, Written: o.Written, KV: o.KV, CheckpointPrefix: checkpointPrefix,
 		Clock: o.Clock, Log: o.Log, Metrics: o.Metrics, Codec: Codec{}, Go: o.Go,
-		New: func(int32) machine.Machine[Event, Record, Answer] {
-			return &observer{Machine: New(o.Config), metrics: metrics, left: &c.left}
+		New: func(partition int32) machine.Machine[Event, Record, Answer] {
+			return &observer{Machine: New(o.Config), partition: partition, metrics: metrics, left: &c.left}
 		},
 		Observe: func(m machine.Machine[Event, Record, Answer], gone bool) { m.(*observer).observe(gone) },
 		Loaded:  func() Event { return level(Event{Request: Loaded{}}) },

@@ -58,8 +58,9 @@ func newMetrics(r *telemetry.Registry) *metrics {
 // observer carries one machine's counts over to the metrics.
 type observer struct {
 	*Machine
-	metrics *metrics
-	told    tally
+	partition int32
+	metrics   *metrics
+	told      tally
 	// left hears of the machine's open transactions when it is gone.
 	left *leftOpen
 }
@@ -70,7 +71,7 @@ func (o *observer) observe(gone bool) {
 	now := o.tally
 	if gone {
 		now.ids = [logStates]int{}
-		o.left.add(o.open())
+		o.left.gone(o.partition, o.open())
 	}
 	for state, n := range now.ids {
 		if d := n - o.told.ids[state]; d != 0 {

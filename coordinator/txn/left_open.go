@@ -14,36 +14,57 @@ import (
 type leftOpen struct {
 	log *slog.Logger
 
-	mu           sync.Mutex
-	transactions []openTransaction
-	deleted      bool
+	mu sync.Mutex
+	// machines are by partition: one that starts over after a failure is gone each
+	// time, with the same transactions.
+	machines map[int32]openTransactions
+	deleted  bool
 }
 
-// openTransaction is a transaction and the partitions that it is open in.
-type openTransaction struct {
-	id         string
-	partitions []string
+// openTransactions are how many there are, and the first ones by name.
+type openTransactions struct {
+	n               int
+	ids, partitions []string
 }
+
+// namedMax bounds the ids and partitions that are named.
+const namedMax = 10
+
+// add takes in others.
+func (o *openTransactions) add(more openTransactions) {
+	o.n += more.n
+	o.ids = firstNames(append(o.ids, more.ids...))
+	o.partitions = firstNames(append(o.partitions, more.partitions...))
+}
+
+func firstNames(names []string) []string { return slices.Clone(names[:min(len(names), namedMax)]) }
 
 // open are the machine's transactions that have not ended in all their partitions.
-func (m *Machine) open() (out []openTransaction) {
-	for _, id := range slices.Sorted(maps.Keys(m.transactions)) {
-		t := m.transactions[id]
-		if len(t.Partitions) == 0 || t.State.completed() {
-			continue
+func (m *Machine) open() (out openTransactions) {
+	var ids []string
+	for id, t := range m.transactions {
+		if len(t.Partitions) > 0 && !t.State.completed() {
+			ids = append(ids, id)
 		}
-		o := openTransaction{id: id}
-		for _, tp := range t.Partitions {
-			o.partitions = append(o.partitions, tp.String())
-		}
-		out = append(out, o)
 	}
+	slices.Sort(ids)
+	out = openTransactions{n: len(ids), ids: firstNames(ids)}
+	for _, id := range out.ids {
+		for _, tp := range m.transactions[id].Partitions {
+			out.partitions = append(out.partitions, tp.String())
+		}
+	}
+	out.partitions = firstNames(out.partitions)
 	return out
 }
 
-func (l *leftOpen) add(transactions []openTransaction) {
+// gone says what was open in a machine.
+func (l *leftOpen) gone(partition int32, o openTransactions) {
 	l.mu.Lock()
-	l.transactions = append(l.transactions, transactions...)
+	if l.machines == nil {
+		l.machines = map[int32]openTransactions{}
+	}
+	l.machines[partition] = o
 	l.mu.Unlock()
 	l.tell()
 }
@@ -59,29 +80,23 @@ func (l *leftOpen) topicDeleted() {
 // forget says that Topic is there: another machine has the transactions now.
 func (l *leftOpen) forget() {
 	l.mu.Lock()
-	l.transactions, l.deleted = nil, false
+	l.machines, l.deleted = nil, false
 	l.mu.Unlock()
 }
 
-// namedMax bounds the ids and partitions that one line of the log names.
-const namedMax = 10
-
 func (l *leftOpen) tell() {
+	var lost openTransactions
 	l.mu.Lock()
-	lost := l.transactions
-	if !l.deleted {
-		lost = nil
-	} else {
-		l.transactions = nil
+	if l.deleted {
+		for _, partition := range slices.Sorted(maps.Keys(l.machines)) {
+			lost.add(l.machines[partition])
+		}
+		l.machines = nil
 	}
 	l.mu.Unlock()
-	if len(lost) == 0 {
+	if lost.n == 0 {
 		return
 	}
-	var ids, partitions []string
-	for _, t := range lost {
-		ids, partitions = append(ids, t.id), append(partitions, t.partitions...)
-	}
 	l.log.Warn(Topic+" was deleted with open transactions, which hang now: `barnabas txn producers` shows them, `barnabas txn abort --partition` ends them",
-		"transactions", len(ids), "transactionalIds", ids[:min(len(ids), namedMax)], "partitions", partitions[:min(len(partitions), namedMax)])
+		"transactions", lost.n, "transactionalIds", lost.ids, "partitions", lost.partitions)
 }
