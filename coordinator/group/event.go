@@ -111,7 +111,7 @@ type TimerFired struct {
 // once while the log takes none.
 func MayWrite(e Event) bool {
 	switch r := e.Request.(type) {
-	case *kmsg.HeartbeatRequest, FetchOffsets, DescribeGroup, DescribeConsumerGroup, ListGroups, Loaded:
+	case *kmsg.HeartbeatRequest, FetchOffsets, DescribeGroup, DescribeConsumerGroup, ListGroups, Loaded, TopicsDeleted:
 		return false
 	case *kmsg.ConsumerGroupHeartbeatRequest:
 		// One that says nothing new keeps its member alive, whatever the log takes.

@@ -1,9 +1,6 @@
 package group
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/machine"
@@ -23,23 +20,29 @@ func (s *step) armExpiry() {
 	s.out.Timers = append(s.out.Timers, machine.Timer{Key: timerExpiry, At: at})
 }
 
-// A check looks at this many groups, and writes about this many records, in one
-// event: some 10 ms, in which the members of other groups wait.
-const (
-	expiryGroups  = 2000
-	expiryRecords = 4000
-)
-
 // expireOffsets does the next part of a check, or begins one.
 func (s *step) expireOffsets() {
 	if len(s.soft.expiring) == 0 {
 		s.soft.expiring = s.storedIDs()
 	}
-	for n := 0; n < expiryGroups && len(s.out.Records) < expiryRecords && len(s.soft.expiring) > 0; n++ {
-		id := s.soft.expiring[0]
-		s.soft.expiring = s.soft.expiring[1:]
+	s.someGroups(&s.soft.expiring, s.expireGroup)
+}
+
+// A round looks at this many groups, and writes about this many records, in one
+// event: some 10 ms, in which the members of other groups wait.
+const (
+	roundGroups  = 2000
+	roundRecords = 4000
+)
+
+// someGroups is one round of a check that goes through all groups: it takes those
+// that it has looked at from the list of those that are left.
+func (s *step) someGroups(left *[]string, do func(id string, st *stored)) {
+	for n := 0; n < roundGroups && len(s.out.Records) < roundRecords && len(*left) > 0; n++ {
+		id := (*left)[0]
+		*left = (*left)[1:]
 		if st := s.groups[id]; st != nil {
-			s.expireGroup(id, st)
+			do(id, st)
 		}
 	}
 }
@@ -104,59 +107,4 @@ func (s *step) expired(c committed, baseMs int64) bool {
 		baseMs = c.value.CommitTimestamp
 	}
 	return s.nowMs()-baseMs >= s.cfg.OffsetsRetentionMs
-}
-
-// topicsDeleted removes the offsets of topics that are gone from every group,
-// pending ones too. Offsets that were committed for another topic of the same
-// name stay.
-func (s *step) topicsDeleted(topics []DeletedTopic) {
-	byName := make(map[string][]DeletedTopic, len(topics))
-	for _, t := range topics {
-		byName[t.Name] = append(byName[t.Name], t)
-	}
-	for _, id := range s.storedIDs() {
-		for _, tp := range s.groups[id].offsetsOf(byName) {
-			s.record(offsetTombstone(id, tp.topic, tp.partition))
-		}
-	}
-}
-
-// offsetsOf are the partitions with offsets of deleted topics, in order.
-func (g *stored) offsetsOf(deleted map[string][]DeletedTopic) []topicPartition {
-	gone := map[topicPartition]struct{}{}
-	note := func(tp topicPartition, c committed) {
-		if slices.ContainsFunc(deleted[tp.topic], func(t DeletedTopic) bool { return t.owns(c) }) {
-			gone[tp] = struct{}{}
-		}
-	}
-	noteAll := func(topic string) {
-		for p, c := range g.offsets[topic] {
-			note(topicPartition{topic, p}, c)
-		}
-	}
-	// The shorter of both lists is gone through: there are groups with many topics,
-	// and deletions of many.
-	if len(deleted) < len(g.offsets) {
-		for topic := range deleted {
-			noteAll(topic)
-		}
-	} else {
-		for topic := range g.offsets {
-			noteAll(topic)
-		}
-	}
-	for tp, byProducer := range g.pending {
-		for _, c := range byProducer {
-			note(tp, c)
-		}
-	}
-	return slices.SortedFunc(maps.Keys(gone), func(a, b topicPartition) int {
-		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
-	})
-}
-
-// owns tells whether an offset is of this topic; one without a topic id may be of
-// any that had the name.
-func (t DeletedTopic) owns(c committed) bool {
-	return c.value.TopicID == [16]byte{} || c.value.TopicID == t.ID
 }

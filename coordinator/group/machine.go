@@ -19,6 +19,8 @@ type Machine struct {
 	groups map[string]*stored
 	// open is what each producer has pending; only Replay changes it.
 	open map[int64]map[offsetKey]struct{}
+	// logEnd is what follows the last record; only Replay changes it.
+	logEnd int64
 	// soft is what only memory knows; only Handle changes it.
 	soft soft
 	// tally counts both for the metrics.
@@ -54,6 +56,7 @@ type soft struct {
 	expiryArmed bool
 	// expiring are the groups that this check has not looked at yet.
 	expiring []string
+	deletion deletion
 }
 
 // Out is what one event leads to.
@@ -111,7 +114,6 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 		s.answer(e.Call, s.deleteGroup(r.Group))
 	case TopicsDeleted:
 		s.topicsDeleted(r.Topics)
-		s.answer(e.Call, nil)
 	case ImportOffsets:
 		s.importOffsets(e, r)
 	case Loaded:
@@ -128,6 +130,7 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 // Replay applies one record. A group without members and offsets stays, as in
 // Kafka, until its own tombstone.
 func (m *Machine) Replay(offset int64, r Record) {
+	m.logEnd = max(m.logEnd, offset+1)
 	if r.Offset == nil && r.Metadata == nil && (r.Consumer == nil || r.Consumer.value == nil) && m.groups[r.Group] == nil {
 		return
 	}

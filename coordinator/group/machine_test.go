@@ -226,6 +226,7 @@ func (h *harness) run(t *testing.T, d *datadriven.TestData) {
 			deleted = append(deleted, DeletedTopic{Name: name, ID: [16]byte{15: byte(num(t, d, "id", 0))}})
 		}
 		h.event(Event{Request: TopicsDeleted{Topics: deleted}})
+		h.tick(0)
 	case "tick":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {

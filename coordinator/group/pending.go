@@ -26,6 +26,7 @@ func (m *Machine) ReplayPending(offset, producerID int64, r Record) {
 		m.Replay(offset, r)
 		return
 	}
+	m.logEnd = max(m.logEnd, offset+1)
 	g, tp := m.stored(r.Group), topicPartition{r.Topic, r.Partition}
 	if g.pending == nil {
 		g.pending = map[topicPartition]map[int64]committed{}

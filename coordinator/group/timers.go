@@ -15,6 +15,7 @@ const (
 	timerJoin      = "j"
 	timerSync      = "s"
 	timerExpiry    = "e"
+	timerDeletion  = "d"
 	// Those of the members of consumer groups: their session, the time in which
 	// they must give partitions back, and in which a classic member must join or
 	// sync.
@@ -58,9 +59,13 @@ func (s *step) expectHeartbeat(g *classic, m *member, withinMs int32) {
 func (s *step) expectNothing(g *classic, memberID string) { s.cancel(heartbeatKey(g.id, memberID)) }
 
 func (s *step) fired(key string) {
-	if key == timerExpiry {
+	switch key {
+	case timerExpiry:
 		s.soft.expiryArmed = false
 		s.expireOffsets()
+		return
+	case timerDeletion:
+		s.removeDeleted()
 		return
 	}
 	kind, id, memberID := splitTimerKey(key)
