@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/barnabas-mq/barnabas/internal/clock"
 )
 
 // startTimers starts what runs again and again.
@@ -193,7 +195,7 @@ func (s *Store) removeLater(delayMs int64, paths ...string) {
 	if len(paths) == 0 {
 		return
 	}
-	at := s.env.Clock.Now().Add(time.Duration(max(delayMs, 0)) * time.Millisecond)
+	at := s.env.Clock.Now().Add(clock.Milliseconds(max(delayMs, 0)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range paths {

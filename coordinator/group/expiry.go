@@ -1,8 +1,7 @@
 package group
 
 import (
-	"time"
-
+	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/machine"
 )
 
@@ -13,7 +12,7 @@ func (s *step) armExpiry() {
 		return
 	}
 	s.soft.expiryArmed = true
-	at := s.now.Add(time.Duration(s.cfg.RetentionCheckIntervalMs) * time.Millisecond)
+	at := s.now.Add(clock.Milliseconds(s.cfg.RetentionCheckIntervalMs))
 	if len(s.soft.expiring) > 0 {
 		at = s.now
 	}

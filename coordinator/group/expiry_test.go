@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -44,5 +45,27 @@ func TestExpiryInRounds(t *testing.T) {
 		if rounds != many/roundGroups || len(m.groups) != c.left {
 			t.Errorf("%d rounds, and %d groups are left, want %d", rounds, len(m.groups), c.left)
 		}
+	}
+}
+
+// Times that end beyond all timestamps last, and do not begin in the past.
+func TestExpiryIsFarAway(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.RetentionCheckIntervalMs = math.MaxInt64
+	m := New(cfg, nil)
+	now := time.UnixMilli(1_000_000)
+	r := kmsg.NewPtrOffsetCommitRequest()
+	r.Version, r.Group, r.Generation, r.RetentionTimeMillis = 3, "g", -1, math.MaxInt64
+	r.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetCommitRequestTopicPartition{{Offset: 1}}}}
+	out := m.Handle(now, Event{Call: 1, Request: r})
+	for i, rec := range out.Records {
+		m.Replay(int64(i), rec)
+	}
+	if len(out.Timers) != 1 || out.Timers[0].At.Before(now.AddDate(200, 0, 0)) {
+		t.Errorf("the check is due at %v", out.Timers)
+	}
+	now = now.AddDate(100, 0, 0)
+	if out := m.Handle(now, Event{Request: TimerFired{Key: timerExpiry}}); len(out.Records) > 0 {
+		t.Errorf("expired: %v", out.Records)
 	}
 }

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"math"
 	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -104,7 +105,8 @@ func (s *step) commitRecord(r *kmsg.OffsetCommitRequest, t *kmsg.OffsetCommitReq
 		v.CommitTimestamp = p.Timestamp
 	}
 	if r.Version >= 2 && r.Version <= 4 && r.RetentionTimeMillis != -1 {
-		v.Version, v.ExpireTimestamp = offsetValueVersionExpires, s.nowMs()+r.RetentionTimeMillis
+		// One that is too long lasts as long as there are timestamps.
+		v.Version, v.ExpireTimestamp = offsetValueVersionExpires, s.nowMs()+min(r.RetentionTimeMillis, math.MaxInt64-s.nowMs())
 		v.LeaderEpoch, v.TopicID = -1, [16]byte{}
 	}
 	return Record{IsOffset: true, Group: r.Group, Topic: t.Topic, Partition: p.Partition, Offset: v}

@@ -24,6 +24,13 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
+// Milliseconds is a duration of ms, as long as one can be where ms is too large: 292
+// years, less than what a configuration may ask for.
+func Milliseconds(ms int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
+}
+
 type realClock struct{ started time.Time }
 
 // Real is the system's clock.

@@ -9,6 +9,7 @@ import (
 	"github.com/barnabas-mq/barnabas/coordinator/group"
 	"github.com/barnabas-mq/barnabas/coordinator/group/assignor"
 	"github.com/barnabas-mq/barnabas/coordinator/txn"
+	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 	"github.com/barnabas-mq/barnabas/storage"
 )
@@ -258,8 +259,5 @@ func noneBelowZero(limit int32) int {
 	return int(limit)
 }
 
-// milliseconds is a duration, as long as one can be when ms is too large.
-func milliseconds(ms int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(min(max(ms, -1), most)) * time.Millisecond
-}
+// milliseconds is a duration; a negative one is one of -1 ms.
+func milliseconds(ms int64) time.Duration { return clock.Milliseconds(max(ms, -1)) }

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"errors"
+	"math"
 
 	"github.com/barnabas-mq/barnabas/protocol/batch"
 )
@@ -96,7 +97,9 @@ func (c *Cleaner) cleanBatch(r *Round, v batch.View, m *OffsetMap, txns *Transac
 		}
 	}
 	c.Stats.RecordsWritten += int64(k.records)
-	setHorizon := k.records > 0 && (k.tombstone || f.emptyTxn) && !v.HasDeleteHorizon()
+	// A retention beyond all timestamps never ends, as in Kafka.
+	ends := r.DeleteRetentionMs <= math.MaxInt64-r.NowMs
+	setHorizon := k.records > 0 && (k.tombstone || f.emptyTxn) && !v.HasDeleteHorizon() && ends
 	whole := k.records == v.NumRecords() && !setHorizon && (k.records > 0 || f.always)
 	switch {
 	case c.dry && !whole:
