@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/barnabas-mq/barnabas/internal/clock"
+	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
 // startTimers starts what runs again and again.
@@ -83,9 +84,11 @@ func (s *Store) health() {
 }
 
 // look finds out whether the directory is there still: whoever removes it takes
-// away what is acknowledged, and writes to open files go on to succeed.
+// away what is acknowledged, and writes to open files go on to succeed. Another one
+// of that name may be another broker's by now.
 func (s *Store) look() {
-	if _, err := s.env.FS.Stat(s.path(lockFile)); errors.Is(err, fs.ErrNotExist) {
+	now, err := s.env.FS.Stat(s.path(lockFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !vfs.SameFile(now, s.locked) {
 		s.removedOnce.Do(func() { close(s.gone) })
 	}
 }
@@ -126,6 +129,9 @@ func (s *Store) checkpointRun() {
 func (s *Store) writeCheckpoints() error {
 	s.maintenance <- struct{}{}
 	defer func() { <-s.maintenance }()
+	if s.look(); s.removed() {
+		return ErrRemoved
+	}
 	all := s.collect()
 	changed := false
 	for _, c := range all {

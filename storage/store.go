@@ -81,7 +81,9 @@ type Store struct {
 	cfg  StoreConfig
 	seg  *segment.Env
 	lock io.Closer
-	// gone is closed when the directory has been removed.
+	// locked is the file that lock is on; gone is closed when the directory does not
+	// have it any more.
+	locked      fs.FileInfo
 	gone        chan struct{}
 	removedOnce sync.Once
 	metrics     metrics
@@ -169,7 +171,11 @@ func (s *Store) open() error {
 		return err
 	}
 	s.lock = lock
-	if err := s.inspect(); err != nil {
+	s.locked, err = s.env.FS.Stat(s.path(lockFile))
+	if err == nil {
+		err = s.inspect()
+	}
+	if err != nil {
 		return errors.Join(err, lock.Close())
 	}
 	s.startTimers()

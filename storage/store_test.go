@@ -668,6 +668,42 @@ func TestRemovedDirectory(t *testing.T) {
 	}
 }
 
+// TestReplacedDirectory has another broker's directory in the place of the store's,
+// which must not write there, neither while it runs nor when it stops.
+func TestReplacedDirectory(t *testing.T) {
+	w, l := opened(t)
+	put(t, l, 1, 3)
+	if err := w.store.writeCheckpoints(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.fs.Rename("/data", "/moved"); err != nil {
+		t.Fatal(err)
+	}
+	const others = "/data/" + lockFile
+	if err := w.fs.MkdirAll("/data", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.fs.OpenFile(others, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	put(t, l, 1, 1)
+	w.clock.Advance(healthEvery)
+	w.settle()
+	if !w.store.removed() {
+		t.Error("nobody was told")
+	}
+	w.store.checkpointRun()
+	if err := w.close(); err == nil {
+		t.Error("it stopped cleanly")
+	}
+	entries, err := w.fs.ReadDir("/data")
+	if err != nil || len(entries) != 1 {
+		t.Errorf("in the other's directory: %v, %v", entries, err)
+	}
+}
+
 // TestFolderLeftByTwoStops crashes, starts and stops cleanly without opening the log:
 // its indexes are still as the crash left them, and the start after that must not take
 // them for whole.

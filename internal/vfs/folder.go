@@ -3,6 +3,7 @@ package vfs
 import (
 	"errors"
 	"io/fs"
+	"os"
 )
 
 // errNotAFolder is of a name that stands for a file.
@@ -22,4 +23,13 @@ func CheckFolder(fsys FS, dir string) error {
 		return errNotAFolder
 	}
 	return nil
+}
+
+// SameFile tells whether two looks, one after the other, have found the same file and
+// not another one of its name.
+func SameFile(a, b fs.FileInfo) bool {
+	if node, ok := a.Sys().(*inode); ok {
+		return b.Sys() == any(node)
+	}
+	return os.SameFile(a, b)
 }

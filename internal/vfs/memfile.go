@@ -205,17 +205,18 @@ type memInfo struct {
 	size   int64
 	folder bool
 	mod    time.Time
+	node   *inode
 }
 
 func (n *inode) info(name string) fs.FileInfo {
-	return memInfo{name: name, size: int64(len(n.data)), folder: n.folder, mod: n.mod}
+	return memInfo{name: name, size: int64(len(n.data)), folder: n.folder, mod: n.mod, node: n}
 }
 
 func (i memInfo) Name() string       { return i.name }
 func (i memInfo) Size() int64        { return i.size }
 func (i memInfo) ModTime() time.Time { return i.mod }
 func (i memInfo) IsDir() bool        { return i.folder }
-func (i memInfo) Sys() any           { return nil }
+func (i memInfo) Sys() any           { return i.node }
 
 func (i memInfo) Mode() fs.FileMode {
 	if i.folder {
