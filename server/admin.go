@@ -18,7 +18,7 @@ func (n *Node) openAdmin() error {
 		return nil
 	}
 	var err error
-	n.admin, err = admin.Start(admin.Options{Addr: addr, Metrics: n.env.Metrics, Ready: n.notReady, Log: n.env.Log})
+	n.admin, err = admin.Start(admin.Options{Addr: addr, Metrics: n.env.Metrics, Ready: n.notReady, Limits: n.refused, Log: n.env.Log})
 	if err != nil {
 		return err
 	}
@@ -42,4 +42,14 @@ func (n *Node) notReady() []string {
 		reasons = append(reasons, fmt.Sprintf("embedded store: %v", err))
 	}
 	return reasons
+}
+
+// refused lists what the broker refuses though it is ready: readers are served.
+func (n *Node) refused() []string {
+	snap := n.live.Snapshot()
+	if n.serving.Load() && n.store.Full() {
+		return []string{fmt.Sprintf("the disk is full: produce requests are refused until more than %d bytes are free in %s",
+			config.ReserveBytes.Get(snap), snap.DataDir())}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -19,10 +20,13 @@ import (
 // needs room by name, and goes on by itself once there is room again.
 func TestBrokerOutlivesAFullDisk(t *testing.T) {
 	fsys := vfs.NewMem()
-	n := start(t, fsys, load(t, testDir))
+	n := start(t, fsys, load(t, testDir, "barnabas.admin.listener=127.0.0.1:0"))
 	cl := client(t, n)
 	adm := kadm.NewClient(cl)
 	produce(t, cl, "orders", numbered(0, 5)...)
+	if got := get(t, n, "/readyz", http.StatusOK); got != "ready\n" {
+		t.Errorf("/readyz says %q", got)
+	}
 	commit := kadm.Offsets{}
 	commit.AddOffset("orders", 0, 5, -1)
 	if err := adm.CommitAllOffsets(within(t), "billing", commit); err != nil {
@@ -30,6 +34,9 @@ func TestBrokerOutlivesAFullDisk(t *testing.T) {
 	}
 
 	fsys.SetCapacity(1)
+	eventually(t, "/readyz says that the disk is full", func() bool {
+		return strings.Contains(get(t, n, "/readyz", http.StatusOK), "ready, but the disk is full: produce requests are refused")
+	})
 	for i := range 20 {
 		name := fmt.Sprint(i, strings.Repeat("x", 200))
 		if _, err := adm.CreateTopic(within(t), 1, 1, nil, name); !errors.Is(err, kerr.KafkaStorageError) {
@@ -47,6 +54,7 @@ func TestBrokerOutlivesAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	produce(t, cl, "orders", numbered(5, 6)...)
+	eventually(t, "/readyz says nothing more", func() bool { return get(t, n, "/readyz", http.StatusOK) == "ready\n" })
 	if err := n.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -79,17 +79,29 @@ func (s *Store) RoomToChange(frees bool) error {
 	return nil
 }
 
+// Full says that appends are refused for want of room.
+func (s *Store) Full() bool { return s.full.Load() }
+
 func (s *Store) refuseFull() error {
 	s.metrics.refused.Inc()
-	if !s.full.Swap(true) {
-		s.env.Logger.Error("the disk is full: nothing is appended until there is room", "dir", s.dir, "reserveBytes", s.cfg.ReserveBytes)
-	}
+	s.tellFull()
 	return fmt.Errorf("%w: less than %d bytes are free in %s", ErrOffline, s.cfg.ReserveBytes, s.dir)
 }
 
-// tellRoom says once that the disk is no longer full.
+// tellFull says once that the disk is full.
+func (s *Store) tellFull() {
+	if !s.full.Swap(true) {
+		s.env.Logger.Error("the disk is full: nothing is appended until there is room", "dir", s.dir, "reserveBytes", s.cfg.ReserveBytes)
+	}
+}
+
+// tellRoom says what was just measured where that is a change: that the disk is full,
+// before an append finds out, or that it no longer is.
 func (s *Store) tellRoom() {
-	if s.room.Load() > s.cfg.ReserveBytes/backFrom && s.full.Swap(false) {
+	switch room := s.room.Load(); {
+	case room < 0:
+		s.tellFull()
+	case room > s.cfg.ReserveBytes/backFrom && s.full.Swap(false):
 		s.env.Logger.Info("the disk has room again", "dir", s.dir)
 	}
 }

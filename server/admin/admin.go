@@ -25,7 +25,9 @@ type Options struct {
 	Metrics *telemetry.Registry
 	// Ready lists why the broker cannot serve clients now; none when it can.
 	Ready func() []string
-	Log   *slog.Logger
+	// Limits lists what it refuses though it is ready; it may be nil.
+	Limits func() []string
+	Log    *slog.Logger
 }
 
 // Server is the admin HTTP server.
@@ -92,7 +94,7 @@ const index = `Barnabas
 
 /metrics       Prometheus metrics
 /healthz       200 while the process lives
-/readyz        200 when clients can be served, else 503 and why
+/readyz        200 when clients can be served, else 503 and why; with 200, what is refused all the same
 /debug/pprof/  profiles of the process
 `
 
@@ -122,7 +124,7 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, index) })
 	mux.Handle("GET /metrics", o.Metrics.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { serveReady(w, r, o.Ready) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { serveReady(w, r, o) })
 	// Not the command line: flags may hold secrets.
 	mux.HandleFunc("GET /debug/pprof/", serveProfiles)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -138,23 +140,27 @@ type readiness struct {
 	Reasons []string `json:"reasons"`
 }
 
-// serveReady answers 200 or 503, as JSON to those who ask for it.
-func serveReady(w http.ResponseWriter, r *http.Request, ready func() []string) {
+// serveReady answers 200 or 503, as JSON to those who ask for it. A limit is no reason
+// for 503: who restarts or leaves out what is not ready would take the readers' broker
+// away as well.
+func serveReady(w http.ResponseWriter, r *http.Request, o Options) {
 	answer := readiness{Ready: true, Reasons: []string{}}
-	if ready != nil {
-		answer.Reasons = append(answer.Reasons, ready()...)
+	if o.Ready != nil {
+		answer.Reasons = append(answer.Reasons, o.Ready()...)
 		answer.Ready = len(answer.Reasons) == 0
 	}
-	code := http.StatusOK
-	if !answer.Ready {
-		code = http.StatusServiceUnavailable
+	code, text := http.StatusServiceUnavailable, "not ready: "
+	if answer.Ready {
+		code, text = http.StatusOK, "ready"
+		if o.Limits != nil {
+			answer.Reasons = append(answer.Reasons, o.Limits()...)
+		}
+		if len(answer.Reasons) > 0 {
+			text = "ready, but "
+		}
 	}
 	if !strings.Contains(r.Header.Get("Accept"), "application/json") {
-		text := "ready\n"
-		if !answer.Ready {
-			text = "not ready: " + strings.Join(answer.Reasons, "; ") + "\n"
-		}
-		writeText(w, code, text)
+		writeText(w, code, text+strings.Join(answer.Reasons, "; ")+"\n")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

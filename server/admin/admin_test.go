@@ -75,10 +75,15 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestReadinessGivesReasons(t *testing.T) {
-	var down atomic.Bool
+	var down, full atomic.Bool
 	_, get := startAdmin(t, admin.Options{Ready: func() []string {
 		if down.Load() {
 			return []string{"recovering logs: 3 of 9", "no controller"}
+		}
+		return nil
+	}, Limits: func() []string {
+		if full.Load() {
+			return []string{"the disk is full"}
 		}
 		return nil
 	}})
@@ -90,6 +95,9 @@ func TestReadinessGivesReasons(t *testing.T) {
 	}
 	check("", 200, "ready\n")
 	check("application/json", 200, "{\"ready\":true,\"reasons\":[]}\n")
+	full.Store(true)
+	check("", 200, "ready, but the disk is full\n")
+	check("application/json", 200, "{\"ready\":true,\"reasons\":[\"the disk is full\"]}\n")
 	down.Store(true)
 	check("*/*", 503, "not ready: recovering logs: 3 of 9; no controller\n")
 	_, body := get("/readyz", "application/json")
