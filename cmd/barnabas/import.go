@@ -140,7 +140,7 @@ func (r *importRun) dry(ctx context.Context) error {
 		return err
 	}
 	err = plan.Check(ctx, target, newImportProgress(r.c.App.ErrWriter, plan))
-	return errors.Join(interrupted(ctx, err), r.report(plan, target.Dir(), true))
+	return errors.Join(r.failure(ctx, err, target.Dir()), r.report(plan, target.Dir(), true))
 }
 
 // plan looks at both sides and changes nothing.
@@ -151,7 +151,7 @@ func (r *importRun) plan(ctx context.Context) (*server.View, *importer.Plan, err
 	}
 	plan, err := r.source.Plan(ctx, target, r.options())
 	if ctx.Err() != nil {
-		return nil, nil, interrupted(ctx, ctx.Err())
+		return nil, nil, r.failure(ctx, ctx.Err(), target.Dir())
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("import: %w", err)
@@ -176,7 +176,7 @@ func (r *importRun) change(ctx context.Context) (err error) {
 		}
 	}()
 	err = plan.Import(ctx, node, newImportProgress(r.c.App.ErrWriter, plan))
-	return errors.Join(interrupted(ctx, err), r.report(plan, node.Dir(), false))
+	return errors.Join(r.failure(ctx, err, node.Dir()), r.report(plan, node.Dir(), false))
 }
 
 // targetFailure says what to do about a target that cannot be opened.
@@ -187,15 +187,18 @@ func (r *importRun) targetFailure(err error) error {
 	return fmt.Errorf("import: %w", err)
 }
 
-// interrupted says that the import can be run again.
-func interrupted(ctx context.Context, err error) error {
+// failure says what is there now and what to do.
+func (r *importRun) failure(ctx context.Context, err error, data string) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return errors.New("import: interrupted: run it again for what is missing")
+	case r.c.Bool("dry-run"):
+		return fmt.Errorf("import: not everything can be taken over:\n%w", err)
 	}
-	return fmt.Errorf("import: not everything was taken over:\n%w", err)
+	return fmt.Errorf("import: not everything was taken over:\n%w\n%s stays: what the table names is whole, and nothing of the rest is in the way. "+
+		"Put right what is wrong, or name other topics with --topic, and run it again: it goes on with what is missing", err, data)
 }
 
 // report prints what was taken over.
