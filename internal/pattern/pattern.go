@@ -41,7 +41,8 @@ func Compile(expr string) (Pattern, error) {
 	if n > MaxSize {
 		return Pattern{}, ErrTooLarge
 	}
-	re, err := regexp.Compile(`\A(?:` + expr + `)\z`)
+	// Not the text itself: a quotation that it leaves open would go on behind it.
+	re, err := regexp.Compile(`\A(?:` + parsed.String() + `)\z`)
 	return Pattern{re, n}, err
 }
 

@@ -21,6 +21,20 @@ func TestCompileMatchesTheWhole(t *testing.T) {
 	}
 }
 
+// What an expression opens ends with it, and what it sets counts for itself only.
+func TestCompileWhatIsLeftOpen(t *testing.T) {
+	for expr, matches := range map[string]string{`\Qa.b`: "a.b", `a\Q.*`: "a.*", `(?i)ab|c`: "AB", `(?U)a+`: "aaa", `\p{Greek}{2}`: "αβ", ``: ""} {
+		p, err := Compile(expr)
+		if err != nil {
+			t.Errorf("%s: %v", expr, err)
+			continue
+		}
+		if !p.MatchString(matches) || p.MatchString("axb") || p.MatchString(matches+"\n") {
+			t.Errorf("%s, compiled to %s", expr, p)
+		}
+	}
+}
+
 // Each of these is small and would take hundreds of megabytes.
 func TestCompileIsBounded(t *testing.T) {
 	for name, expr := range map[string]string{
