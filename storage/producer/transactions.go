@@ -2,6 +2,7 @@ package producer
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -54,19 +55,19 @@ func (t *Table) reopen(id, before, now int64) {
 	}
 }
 
-// settle completes the ends with what was stable at their time.
+// settle completes the ends with what was stable at their time: those that ended
+// later in the same append were open still.
 func (t *Table) settle() []Ended {
 	t.ended = append(t.ended[:0], t.ends...)
 	t.ends = t.ends[:0]
-	for i := range t.ended {
+	oldest := int64(math.MaxInt64)
+	if len(t.open) > 0 {
+		oldest = t.open[0].firstOffset
+	}
+	for i := len(t.ended) - 1; i >= 0; i-- {
 		e := &t.ended[i]
-		e.LastStableOffset = e.LastOffset + 1
-		for _, o := range t.open {
-			if o.producerID != e.ProducerID {
-				e.LastStableOffset = o.firstOffset
-				break
-			}
-		}
+		e.LastStableOffset = min(e.LastOffset+1, oldest)
+		oldest = min(oldest, e.FirstOffset)
 	}
 	return t.ended
 }

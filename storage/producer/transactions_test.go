@@ -217,6 +217,36 @@ func TestOpenTransactions(t *testing.T) {
 	})
 }
 
+// TestEndsOfOneAppend has several batches in an append, as a follower does: the ends
+// of transactions in it are those of one batch after the other.
+func TestEndsOfOneAppend(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var one, all Table
+		offset := int64(0)
+		for range rapid.IntRange(1, 10).Draw(rt, "appends") {
+			var want []Ended
+			all.Begin()
+			for range rapid.IntRange(1, 8).Draw(rt, "batches") {
+				b := txnBatch(rapid.Int64Range(0, 3).Draw(rt, "producer"), 0, -1, offset)
+				switch rapid.IntRange(0, 3).Draw(rt, "kind") {
+				case 0:
+					b = markerBatch(b.ProducerID, 0, offset, 0)
+				case 1:
+					b.ProducerID, b.Transactional = 9, false
+				}
+				want = append(want, one.Replay(b)...)
+				if _, _, err := all.Stage(b, Checks{Origin: Replication}); err != nil {
+					rt.Fatal(err)
+				}
+				offset += rapid.Int64Range(1, 3).Draw(rt, "gap")
+			}
+			if got := all.Commit(); !slices.Equal(got, want) {
+				rt.Fatalf("ended %v, one after the other %v", got, want)
+			}
+		}
+	})
+}
+
 // TestZombieCoordinator refuses the marker of a coordinator that was replaced,
 // whatever its transaction's version.
 func TestZombieCoordinator(t *testing.T) {
