@@ -182,12 +182,23 @@ const (
 // shut begins to close the connection, once.
 func (c *Conn) shut(kind closeKind, detail string) {
 	c.mu.Lock()
+	first := c.beginShutLocked(kind, detail)
+	c.mu.Unlock()
+	if first {
+		c.endShut()
+	}
+}
+
+// beginShutLocked is true for who must call endShut, without the lock.
+func (c *Conn) beginShutLocked(kind closeKind, detail string) (first bool) {
 	if c.life.shutting {
-		c.mu.Unlock()
-		return
+		return false
 	}
 	c.life.shutting, c.life.kind, c.life.detail = true, kind, detail
-	c.mu.Unlock()
+	return true
+}
+
+func (c *Conn) endShut() {
 	c.hung.Store(true)
 	c.link.close()
 }

@@ -322,28 +322,48 @@ func (c *Conn) wrote(n int) {
 	releaseItems(done)
 }
 
-// waitWritable takes n bytes off the queue and has the poller call writable. The
-// socket stays busy meanwhile, so that it cannot be closed under the call.
+// waitWritable takes n bytes off the queue and has the poller call writable, or
+// cuts the connection when too much waits for slow readers. The socket stays busy
+// meanwhile, so that it cannot be closed under the call.
 func (c *Conn) waitWritable(n int) error {
 	c.mu.Lock()
 	done := c.advanceLocked(n)
+	over := c.srv.outHeapBytes.Load() > c.srv.limits.QueuedBytes && c.out.heapBytes > 0
+	if over {
+		c.mu.Unlock()
+		releaseItems(done)
+		c.cutSlowReader()
+		return nil
+	}
 	c.out.armed, c.out.writing = true, false
 	c.mu.Unlock()
 	releaseItems(done)
 	err := c.link.arm()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.notBusyLocked()
 	if err != nil {
 		c.out.armed, c.out.writing = false, true
 	}
-	over := c.srv.outHeapBytes.Load() > c.srv.limits.QueuedBytes && c.out.heapBytes > 0
-	c.mu.Unlock()
-	if over && err == nil {
-		c.srv.log.Warn("closing connection", "peer", c.peer(), "listener", c.listener.name,
-			"reason", "too many response bytes wait for slow readers")
-		c.shut(closedMemory, "slow reader")
-	}
 	return err
+}
+
+// cutSlowReader gives up what the connection holds at once, and what is answered
+// later: its loop, which closes it, may serve others first.
+func (c *Conn) cutSlowReader() {
+	c.mu.Lock()
+	c.out.writing = false
+	list := c.takeOutLocked()
+	first := c.beginShutLocked(closedMemory, "slow reader")
+	c.life.hangup = true
+	c.notBusyLocked()
+	c.mu.Unlock()
+	list.release()
+	c.srv.log.Warn("closing connection", "peer", c.peer(), "listener", c.listener.name,
+		"reason", "too many response bytes wait for slow readers")
+	if first {
+		c.endShut()
+	}
 }
 
 // writable is called by the poller.
