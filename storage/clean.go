@@ -209,9 +209,11 @@ func (r *cleaning) cleanGroup(group []*segment.Segment, next int64) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := r.l.store.roomToClean(group); err != nil {
+	room, err := r.l.store.roomToClean(group)
+	if err != nil {
 		return err
 	}
+	defer room.release()
 	r.round.LastRecord = r.l.lastRecords()
 	if len(group) == 1 {
 		if same, err := r.w.Unchanged(&r.round, source{group[0]}, next, r.offsets, r.txns); same || err != nil {
@@ -222,7 +224,7 @@ func (r *cleaning) cleanGroup(group []*segment.Segment, next int64) error {
 	if err != nil {
 		return fmt.Errorf("clean %v: %w", r.l.tp, err)
 	}
-	err = r.writeGroup(group, next, into)
+	err = r.writeGroup(group, next, into, room)
 	if err == nil {
 		err = r.swap(group, into)
 	}
@@ -239,8 +241,8 @@ func (r *cleaning) cleanGroup(group []*segment.Segment, next int64) error {
 }
 
 // writeGroup writes the cleaned segment and makes it durable.
-func (r *cleaning) writeGroup(group []*segment.Segment, next int64, into *segment.Segment) error {
-	sink := &cleanedSink{into: into, intervalBytes: r.cfg.IndexIntervalBytes, took: func(n int64) { r.l.store.room.Add(-n) }}
+func (r *cleaning) writeGroup(group []*segment.Segment, next int64, into *segment.Segment, room *cleaningRoom) error {
+	sink := &cleanedSink{into: into, intervalBytes: r.cfg.IndexIntervalBytes, room: room}
 	for _, s := range group {
 		sink.limitBytes += s.SizeBytes()
 	}
@@ -263,7 +265,7 @@ func (r *cleaning) writeGroup(group []*segment.Segment, next int64, into *segmen
 type cleanedSink struct {
 	into                      *segment.Segment
 	intervalBytes, limitBytes int64
-	took                      func(bytes int64)
+	room                      *cleaningRoom
 	infos                     []segment.BatchInfo
 	failed                    bool
 }
@@ -274,7 +276,7 @@ func (s *cleanedSink) Append(batches []byte, infos []compact.Batch) error {
 	for _, b := range infos {
 		s.infos = append(s.infos, segment.BatchInfo{SizeBytes: b.SizeBytes, LastOffset: b.LastOffset, MaxTimestampMs: b.MaxTimestampMs})
 	}
-	s.took(int64(len(batches)))
+	s.room.take(int64(len(batches)))
 	err := s.into.Append(batches, s.infos, s.intervalBytes, s.limitBytes)
 	s.failed = s.failed || err != nil
 	return err

@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +68,9 @@ type cleaner struct {
 	last    []compact.Stats
 	elapsed []time.Duration
 	lastRun time.Time
+
+	// promised is the room that cleanings have and did not use yet.
+	promised atomic.Int64
 
 	// What the last look found.
 	maxDirty, cleanable, overdueMs atomic.Int64 // percent; bytes; milliseconds
@@ -349,22 +351,6 @@ func (c *cleaner) spoil(l *Log, err error) {
 	c.spoilt[l] = err
 	c.mu.Unlock()
 	c.s.env.Logger.Error("a log can't be compacted and is left as it is until the next start", "log", l.tp.String(), "err", err)
-}
-
-// roomToClean asks for as much room as the cleaned segment may need at most,
-// beside those it replaces. It may use a part of the reserve: on a full disk that
-// nobody can append to, cleaning is what makes room again.
-func (s *Store) roomToClean(group []*segment.Segment) error {
-	var need int64
-	for _, g := range group {
-		need += g.SizeBytes()
-	}
-	s.measureRoom()
-	left := s.cfg.ReserveBytes / growFrom
-	if room := s.room.Load() + s.cfg.ReserveBytes - left; room < need {
-		return fmt.Errorf("%w: %d bytes are needed, %d are free beside the %d that are kept", errNoRoom, need, max(room, 0), left)
-	}
-	return nil
 }
 
 // CompactionState is how far the compaction of a log is.

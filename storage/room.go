@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/protocol"
+	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
 const (
@@ -104,4 +105,41 @@ func (s *Store) tellRoom() {
 	case room > s.cfg.ReserveBytes/backFrom && s.full.Swap(false):
 		s.env.Logger.Info("the disk has room again", "dir", s.dir)
 	}
+}
+
+// cleaningRoom is room that was promised to a cleaning.
+type cleaningRoom struct {
+	s    *Store
+	left int64
+}
+
+// roomToClean promises as much room as the cleaned segment may need at most, beside
+// those it replaces and what other cleanings need. It may use a part of the reserve:
+// on a full disk that nobody can append to, cleaning is what makes room again.
+func (s *Store) roomToClean(group []*segment.Segment) (*cleaningRoom, error) {
+	var need int64
+	for _, g := range group {
+		need += g.SizeBytes()
+	}
+	s.measureRoom()
+	kept := s.cfg.ReserveBytes / growFrom
+	promised := s.cleaner.promised.Add(need)
+	if room := s.room.Load(); room+s.cfg.ReserveBytes-kept < promised {
+		s.cleaner.promised.Add(-need)
+		return nil, fmt.Errorf("%w: %d bytes are needed, %d are free beside the %d that are kept", errNoRoom, promised, max(room+s.cfg.ReserveBytes-kept, 0), kept)
+	}
+	return &cleaningRoom{s: s, left: need}, nil
+}
+
+// take uses some of it.
+func (r *cleaningRoom) take(n int64) {
+	r.s.room.Add(-n)
+	r.s.cleaner.promised.Add(-n)
+	r.left -= n
+}
+
+// release gives back what was not used.
+func (r *cleaningRoom) release() {
+	r.s.cleaner.promised.Add(-r.left)
+	r.left = 0
 }

@@ -136,3 +136,39 @@ func freeBytes(w *world) uint64 {
 	}
 	return free
 }
+
+// TestCleaningsShareTheRoom has two cleanings ask at the same time for room that is
+// there once.
+func TestCleaningsShareTheRoom(t *testing.T) {
+	const reserve = 40_000
+	w := newCleaningWorld(t)
+	w.cfg.ReserveBytes = reserve
+	w.mustOpen()
+	defer w.abandon()
+	l := w.compactedLog(compactConfig())
+	w.fill(l, 50)
+	group := l.list()[:3]
+	var need int64
+	for _, s := range group {
+		need += s.SizeBytes()
+	}
+	free, total := must2(w.fs.Usage("/data"))
+	w.fs.SetCapacity(total - free + reserve/growFrom + uint64(need) + 100)
+	first, err := w.store.roomToClean(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.roomToClean(group); !errors.Is(err, errNoRoom) {
+		t.Fatalf("the same room was promised twice: %v", err)
+	}
+	first.take(need / 2)
+	first.release()
+	again, err := w.store.roomToClean(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.release()
+	if left := w.store.cleaner.promised.Load(); left != 0 {
+		t.Errorf("%d bytes stay promised", left)
+	}
+}
