@@ -10,7 +10,6 @@ import (
 
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/storage/compact"
-	"github.com/barnabas-mq/barnabas/storage/segment"
 )
 
 // CleanerConfig bounds what compaction uses. Its zero value compacts nothing.
