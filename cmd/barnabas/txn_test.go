@@ -29,7 +29,8 @@ func leaveOpen(args []string) error {
 	defer cancel()
 	opts := []kgo.Opt{kgo.SeedBrokers(os.Getenv("BARNABAS_BROKER"))}
 	if args[0] == "begin" {
-		cl, err := kgo.NewClient(append(opts, kgo.TransactionalID(args[1]))...)
+		// Open for longer than any script takes.
+		cl, err := kgo.NewClient(append(opts, kgo.TransactionalID(args[1]), kgo.TransactionTimeout(10*time.Minute))...)
 		if err != nil {
 			return err
 		}
