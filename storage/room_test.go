@@ -152,8 +152,7 @@ func TestCleaningsShareTheRoom(t *testing.T) {
 	for _, s := range group {
 		need += s.SizeBytes()
 	}
-	free, total := must2(w.fs.Usage("/data"))
-	w.fs.SetCapacity(total - free + reserve/growFrom + uint64(need) + 100)
+	w.fs.SetCapacity(w.used() + reserve/growFrom + uint64(need) + 100)
 	first, err := w.store.roomToClean(group)
 	if err != nil {
 		t.Fatal(err)
