@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/protocol"
@@ -20,11 +22,12 @@ import (
 type Dispatcher struct {
 	h    *Handlers
 	rows [kmsg.MaxKey + 1]*API
-	// large admits one request at a time of those that take more than
-	// largeBytes, so that many connections that each send the worst frame do not
-	// add up. It is held until the request has ended, by those that wait for
-	// other clients' requests only until Serve returns.
-	large chan struct{}
+	// large admits requests that take more than largeBytes, as they came, while all
+	// of them together take no more than handledMax, so that many connections that
+	// each send the worst frame do not add up. What they take is held until the
+	// request has ended, by those that wait for other clients' requests only until
+	// Serve returns.
+	large *semaphore.Weighted
 }
 
 // What a request may take in memory. Honest requests decode to up to about 30
@@ -33,12 +36,11 @@ type Dispatcher struct {
 // and the answer together: enough for 100,000 groups or 200,000 partitions in one
 // request.
 const (
-	decodedMax      = 128 << 20
-	handledMax      = 256 << 20
-	decodedFactor   = 40
-	decodedSlack    = 64 << 10
-	largeBytes      = 1 << 20
-	largeConcurrent = 1
+	decodedMax    = 128 << 20
+	handledMax    = 256 << 20
+	decodedFactor = 40
+	decodedSlack  = 64 << 10
+	largeBytes    = 1 << 20
 )
 
 // NewDispatcher serves Table with h, which must not change any more.
@@ -46,7 +48,7 @@ func NewDispatcher(h *Handlers, registry *telemetry.Registry) *Dispatcher {
 	h.table = Table
 	h.metrics = newMetrics(registry, Table)
 	h.heavy, h.bulky = make(chan struct{}, heavyDecodes()), make(chan struct{}, 1)
-	d := &Dispatcher{h: h, large: make(chan struct{}, largeConcurrent)}
+	d := &Dispatcher{h: h, large: semaphore.NewWeighted(handledMax)}
 	for i := range h.table {
 		d.rows[h.table[i].Key] = &h.table[i]
 	}
@@ -153,9 +155,9 @@ func (d *Dispatcher) Serve(r *network.Request) {
 }
 
 // admit charges what a request will take to the memory budget, before anything of
-// it is laid out, and lets large ones through one by one; leave lets the next one
-// in before the request has ended. Not ok means that the request has been refused
-// or will be served again.
+// it is laid out. A large one waits first until there is room for it among the others;
+// leave gives the room away before the request has ended. Not ok means that the request
+// has been refused or will be served again.
 func (d *Dispatcher) admit(c *Call, body []byte) (leave func(), ok bool) {
 	size := protocol.DecodedSize(c.Header, body)
 	if size.LongString {
@@ -167,17 +169,18 @@ func (d *Dispatcher) admit(c *Call, body []byte) (leave func(), ok bool) {
 		c.Net.Hangup(fmt.Sprintf("%s version %d: %d bytes would become %d when decoded and answered", c.row.Name, c.Header.Version, len(body), need))
 		return nil, false
 	}
-	if need > largeBytes && c.Net.Requeue() {
-		return nil, false
+	leave = func() {}
+	if need > largeBytes {
+		if c.Net.Requeue() {
+			return nil, false
+		}
+		// It has no error: there is no end to the wait, and need is below the whole.
+		_ = d.large.Acquire(context.Background(), int64(need))
+		leave = sync.OnceFunc(func() { d.large.Release(int64(need)) })
+		c.Net.OnEnd(leave)
 	}
 	if c.Net.State == nil { // else it is served again, and was charged before
 		c.Net.Charge(need)
 	}
-	if need <= largeBytes {
-		return func() {}, true
-	}
-	d.large <- struct{}{}
-	leave = sync.OnceFunc(func() { <-d.large })
-	c.Net.OnEnd(leave)
 	return leave, true
 }

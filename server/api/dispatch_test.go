@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -165,60 +166,134 @@ func TestTagBombs(t *testing.T) {
 	}
 }
 
-// heldGroups answers no DescribeGroup until it is let.
+// heldGroups answers no DescribeGroup before open.
 type heldGroups struct {
 	Groups
-	asked chan string
-	let   chan struct{}
+	mu     sync.Mutex
+	opened bool
+	held   []func()
+	asked  map[string]int
 }
 
 func (g *heldGroups) DescribeGroup(id string, _ int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
-	g.asked <- id
-	go func() {
-		<-g.let
-		answer := kmsg.NewDescribeGroupsResponseGroup()
-		answer.Group = id
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	answer := kmsg.NewDescribeGroupsResponseGroup()
+	if g.asked[id]++; g.opened {
 		done(&answer)
-	}()
+		return
+	}
+	g.held = append(g.held, func() { done(&answer) })
 }
 
-// TestLargeRequestsAreServedOneByOne has two connections ask for lists that take
-// more than largeBytes: the second list is not begun before the first is answered.
-func TestLargeRequestsAreServedOneByOne(t *testing.T) {
-	const many = 1000
-	groups := &heldGroups{asked: make(chan string, 2*many), let: make(chan struct{})}
+func (g *heldGroups) open() {
+	g.mu.Lock()
+	g.opened = true
+	held := g.held
+	g.mu.Unlock()
+	for _, answer := range held {
+		answer()
+	}
+}
+
+func (g *heldGroups) askedFor(id string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked[id]
+}
+
+// TestLargeRequestsAreBoundedTogether has one connection ask for a list that takes more
+// than half of handledMax: another such list is not begun before that one is answered,
+// a smaller one is, large as it is, and small ones always are.
+func TestLargeRequestsAreBoundedTogether(t *testing.T) {
+	groups := &heldGroups{asked: map[string]int{}}
 	d := newDataBroker(t)
 	d.h.Groups = groups
 	dial := d.onLoops()
-	list := func(id string) *kmsg.DescribeGroupsRequest {
+	const most, many = 70_000, 1000
+	ask := func(id string, n int) chan *kmsg.DescribeGroupsResponse {
 		r := kmsg.NewPtrDescribeGroupsRequest()
-		for range many {
+		for range n {
 			r.Groups = append(r.Groups, id)
 		}
-		return r
+		return later[*kmsg.DescribeGroupsResponse](dial(), 0, r)
 	}
-	answers := map[string]chan *kmsg.DescribeGroupsResponse{}
-	for _, id := range []string{"a", "b"} {
-		answers[id] = later[*kmsg.DescribeGroupsResponse](dial(), 0, list(id))
-	}
-	first := <-groups.asked
-	for range many - 1 {
-		if id := <-groups.asked; id != first {
-			t.Fatalf("%s was asked for before %s was answered", id, first)
-		}
-	}
+	first := ask("first", most)
+	until(t, "the first list is begun", func() bool { return groups.askedFor("first") == most })
+	beside := ask("beside", many)
+	until(t, "a list beside it is begun", func() bool { return groups.askedFor("beside") == many })
+	second := ask("second", most)
 	other := dial()
 	for range 200 { // small requests go on meanwhile
 		askAs[*kmsg.ApiVersionsResponse](other, 0, unknownSoftware())
 	}
-	if n := len(groups.asked); n > 0 {
-		t.Errorf("the second list was begun before %s was answered", first)
+	if n := groups.askedFor("second"); n > 0 {
+		t.Error("the second list was begun before the first was answered")
 	}
-	close(groups.let)
-	for id, answer := range answers {
-		if n := len(soon(t, answer).Groups); n != many {
-			t.Errorf("%s: %d groups", id, n)
+	groups.open()
+	for i, want := range []int{most, many, most} {
+		if n := len(soon(t, []chan *kmsg.DescribeGroupsResponse{first, beside, second}[i]).Groups); n != want {
+			t.Errorf("%d: %d groups, want %d", i, n, want)
 		}
+	}
+}
+
+// endingGroups ends a DescribeGroups in the way that its groups are named for.
+type endingGroups struct {
+	*heldGroups
+	words string
+}
+
+func (g endingGroups) DescribeGroup(id string, version int16, done func(*kmsg.DescribeGroupsResponseGroup)) {
+	answer := kmsg.NewDescribeGroupsResponseGroup()
+	switch id {
+	case "panic":
+		panic("a test's")
+	case "wordy":
+		answer.State = g.words
+	case "held":
+		g.heldGroups.DescribeGroup(id, version, done)
+		return
+	}
+	done(&answer)
+}
+
+// TestEveryEndingMakesRoom ends a list that takes more than half of handledMax in every
+// way; the one after it would wait for ever if the room were not given back.
+func TestEveryEndingMakesRoom(t *testing.T) {
+	held := &heldGroups{asked: map[string]int{}}
+	b := newTestBroker(t, func(h *Handlers) { h.Groups = endingGroups{held, strings.Repeat("x", 10<<10)} })
+	const most = 70_000
+	frame := func(id string) []byte {
+		ask := kmsg.NewPtrDescribeGroupsRequest()
+		for range most {
+			ask.Groups = append(ask.Groups, id)
+		}
+		return kmsg.NewRequestFormatter().AppendRequest(nil, ask, 1)[4:]
+	}
+	whole := frame("answered")
+	for _, tc := range []struct {
+		ending string
+		frame  []byte
+		served bool
+	}{
+		{"answered", whole, true}, {"cut", whole[:len(whole)-1], false}, {"panic", frame("panic"), false}, {"wordy", frame("wordy"), false},
+	} {
+		c := b.dial("client")
+		c.send(tc.frame)
+		if got := c.receive(); (got != nil) != tc.served {
+			t.Errorf("%s: answered %d bytes", tc.ending, len(got))
+		}
+	}
+	gone := b.dial("client")
+	gone.send(frame("held"))
+	until(t, "the list is begun", func() bool { return held.askedFor("held") == most })
+	gone.conn.Close()
+	held.open()
+	c := b.dial("client")
+	c.send(whole)
+	if got := c.receive(); got == nil || b.h.keptBytes.Load() != 0 {
+		t.Errorf("answered %d bytes, %d are kept", len(got), b.h.keptBytes.Load())
 	}
 }
 
