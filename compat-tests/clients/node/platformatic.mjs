@@ -39,7 +39,7 @@ async function read (topic, count, isolationLevel = 1) {
     const stream = await consumer.consume({ topics: [topic], mode: 'earliest', isolationLevel, autocommit: false, sessionTimeout: 10_000, heartbeatInterval: 500 })
     stream.on('error', e => { error = e })
     stream.on('data', m => got.push({
-      partition: m.partition, offset: m.offset, key: given(m.key), value: given(m.value), headers: [...m.headers].map(([k, v]) => [k, v ?? null]),
+      partition: m.partition, offset: m.offset, key: given(m.key), value: given(m.value), headers: [...m.headers].map(([k, v]) => [k, v ?? null]).sort(),
     }))
     await until(() => `${got.length} of ${count} records came`, () => error || got.length >= count)
     if (error) throw error
@@ -53,8 +53,10 @@ async function roundTrip (more) {
   const topic = await newTopic('codec')
   await using(newProducer(), async producer => {
     for (let from = 0; from < records; from += 50) {
+      // The empty header is not the last: 1.20.0 throws at an empty value that ends the records of an answer which came in
+      // several pieces (an empty slice at the end of its DynamicBuffer), from any broker.
       const messages = Array.from({ length: 50 }, (_, n) => from + n).map(i => ({
-        topic, key: key(i) ?? undefined, value: value(i) ?? undefined, partition: i % partitions, headers: { n: `${i}`, null: '' },
+        topic, key: key(i) ?? undefined, value: value(i) ?? undefined, partition: i % partitions, headers: { null: '', n: `${i}` },
       }))
       await producer.send({ messages, ...more })
     }
