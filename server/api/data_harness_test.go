@@ -141,10 +141,14 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// parked waits until n requests are parked.
+// parked waits until n requests are parked. One that has just been answered is
+// counted until its worker is done.
 func (d *dataBroker) parked(n int) {
 	d.t.Helper()
-	until(d.t, fmt.Sprintf("%d parked requests", n), func() bool { return d.pool.Parked() == n })
+	until(d.t, fmt.Sprintf("%d parked requests", n), func() bool {
+		d.pool.WaitIdle()
+		return d.pool.Parked() == n
+	})
 	d.pool.WaitIdle()
 }
 
