@@ -5,6 +5,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 20s
 CHECKS  ?= 1000
+# Of a package's tests: what hangs fails, a busy machine doesn't.
+TIMEOUT ?= 20m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # The packages with seeded model tests.
 SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/group ./coordinator/runtime ./coordinator/txn \
@@ -13,7 +15,7 @@ SIM := ./cluster/controller ./cluster/metadata ./cluster/replica ./coordinator/g
 RACE := ./internal/... ./storage/... ./cluster/... ./coordinator/... ./server/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog importcheck bench budget docs cover clean compat-sample sim compaction cleaner-memory
+.PHONY: help build download run test race lint tidy cross fuzz crash crash-sample transactions transactions-sample compat differential dumplog importcheck bench budget docs cover clean compat-sample sim compaction cleaner-memory
 
 help: ## this help
 	@awk 'BEGIN {FS = ":.*## "; print "Barnabas: Kafka in one small Go binary\n"} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,16 +39,22 @@ run: build ## build, then start the broker on :9092 with data in ./barnabas-data
 	./$(BIN) serve
 
 test: ## every test that needs only Go
-	$(GO) test ./...
+	$(GO) test -timeout $(TIMEOUT) ./...
 
 race: ## the race detector on the packages with concurrency (needs gcc)
-	CGO_ENABLED=1 $(GO) test -race $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(RACE)
 
 lint: ## gofmt, go vet and staticcheck (fetched from the Go proxy)
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt wants:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(MAKE) -C compat-tests vet
+
+download: ## what the targets below fetch: Go modules, staticcheck, Apache Kafka's jars
+	$(GO) mod download
+	$(GO) -C compat-tests mod download
+	$(GO) run $(STATICCHECK) -version
+	compat-tests/oracle/fetch.sh
 
 tidy: ## house style: import order, package purpose, injected time, disk and network
 	$(GO) test -count=1 ./internal/tidy/

@@ -65,9 +65,9 @@ func (w *Wire) Ask(req kmsg.Request, timeout time.Duration) (kmsg.Response, erro
 	return resp, resp.ReadFrom(body)
 }
 
-// probe asks once whether the broker serves.
+// probe asks once whether the broker serves. A refused connection is known at once; the limits are for a busy machine.
 func probe(addr string) error {
-	w, err := Dial(addr, time.Second)
+	w, err := Dial(addr, 5*time.Second)
 	if err != nil {
 		return err
 	}

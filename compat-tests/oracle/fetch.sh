@@ -14,6 +14,10 @@ exclude=
 case $version in [0-3].*) exclude=log4j-slf4j-impl,log4j-core,log4j-api ;; esac
 
 command -v java >/dev/null || { echo "no java on this machine" >&2; exit 3; }
+# Rows run side by side, and the first of them fetches for all.
+mkdir -p "$dir"
+exec 9>"$dir/fetch.lock"
+if command -v flock >/dev/null; then flock 9; fi
 if [ -f "$dir/libs/kafka-clients-$version.jar" ] && [ -f "$dir/libs/kafka-tools-$version.jar" ]; then
 	echo "$dir/libs"
 	exit 0

@@ -17,7 +17,7 @@ import (
 const (
 	partitions = 2
 	count      = 300
-	caseLimit  = 90 * time.Second
+	caseLimit  = 3 * time.Minute
 )
 
 // Common are the cases of every client; more are those that only some clients have.

@@ -216,7 +216,11 @@ func TestConsumeTransformProduce(t *testing.T) {
 	for life := range 3 {
 		var wait sync.WaitGroup
 		for worker := range 2 {
-			wait.Go(func() { copyRecords(ctx, t, in, out, fmt.Sprintf("%s-%d", out, worker), life == 2) })
+			all := int64(0)
+			if life == 2 {
+				all = count
+			}
+			wait.Go(func() { copyRecords(ctx, t, in, out, fmt.Sprintf("%s-%d", out, worker), all) })
 		}
 		wait.Wait()
 	}
@@ -225,8 +229,16 @@ func TestConsumeTransformProduce(t *testing.T) {
 	}
 }
 
-// copyRecords copies a few batches, or what is left.
-func copyRecords(ctx context.Context, t *testing.T, in, out, id string, all bool) {
+// committedOf is how many records a group has committed, over the partitions of its only topic.
+func committedOf(ctx context.Context, cl *kgo.Client, group string) (n int64, err error) {
+	committed, err := kadm.NewClient(cl).FetchOffsets(ctx, group)
+	committed.Each(func(o kadm.OffsetResponse) { n += max(o.At, 0) })
+	return n, err
+}
+
+// copyRecords copies a few batches or, with all, until the group has committed that many records: that nothing has come
+// for a while does not say that nothing is left.
+func copyRecords(ctx context.Context, t *testing.T, in, out, id string, all int64) {
 	s, err := kgo.NewGroupTransactSession(
 		kgo.SeedBrokers(harness.Shared.Addr()), kgo.DisableClientMetrics(), kgo.ConsumeTopics(in), kgo.ConsumerGroup(out), kgo.TransactionalID(id),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DefaultProduceTopic(out),
@@ -237,15 +249,24 @@ func copyRecords(ctx context.Context, t *testing.T, in, out, id string, all bool
 	}
 	defer s.Close()
 	r := rand.New(rand.NewPCG(5, uint64(len(id))))
-	for n := 0; all || n < 4; n++ {
+	for n := 0; all > 0 || n < 4; n++ {
 		wait, cancel := context.WithTimeout(ctx, 3*time.Second)
 		fetches := s.PollRecords(wait, 50)
 		cancel()
 		if fetches.NumRecords() == 0 {
 			if err := fetches.Err0(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
+				return
 			}
-			return
+			done, err := committedOf(ctx, s.Client(), out)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if done >= all {
+				return
+			}
+			continue
 		}
 		if err := s.Begin(); err != nil {
 			t.Error(err)

@@ -106,7 +106,7 @@ func (k *kcat) run(t *testing.T, input string, args ...string) string {
 	if k.err != nil {
 		harness.Skip(t, "%v", k.err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "kcat", append([]string{"-b", harness.Shared.Addr()}, args...)...)
 	cmd.Env = append(os.Environ(), k.env...)

@@ -49,7 +49,7 @@ func TestSuite(t *testing.T) {
 	if records == "" {
 		records = "50000"
 	}
-	args := []string{"test", "-json", "-count=1", "-timeout=10m"}
+	args := []string{"test", "-json", "-count=1", "-timeout=25m"}
 	var leftOut []string
 	for name := range skipped {
 		if strings.HasPrefix(name, "Test") && !strings.Contains(name, "/") {

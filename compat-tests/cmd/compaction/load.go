@@ -36,14 +36,15 @@ type record struct {
 // load writes, and remembers what it wrote by topic, partition and key.
 type load struct {
 	o      options
-	broker *harness.Broker
+	addr   string          // the broker's, over its restarts
+	broker *harness.Broker // of the goroutine that starts and kills it
 
 	mu      sync.Mutex
 	records []map[int32][]record // by topic, then by key
 	written int
 	aborted int
 	left    int
-	kills   chan struct{} // one for each kill that is due
+	kills   chan struct{} // one for each kill that is due; the load goes on when it is taken
 }
 
 func (l *load) names() []string {
@@ -56,7 +57,7 @@ func (l *load) names() []string {
 
 func (l *load) client(topic int, opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(l.broker.Addr()), kgo.DisableClientMetrics(), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.SeedBrokers(l.addr), kgo.DisableClientMetrics(), kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(codecs[topic%len(codecs)]),
 		kgo.ProducerLinger(2 * time.Millisecond), kgo.RetryTimeout(time.Minute),
 	}, opts...)...)
@@ -67,7 +68,7 @@ func (l *load) run(ctx context.Context) error {
 		return err
 	}
 	done := make(chan error, l.o.topics)
-	l.kills = make(chan struct{}, l.o.kills)
+	l.kills = make(chan struct{})
 	for t := range l.o.topics {
 		l.records = append(l.records, map[int32][]record{})
 		go func() { done <- l.writeTopic(ctx, t) }()
@@ -90,7 +91,7 @@ func (l *load) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wrote counts a record. The kills are spread evenly over the load, however fast it is.
+// wrote counts a record. The kills are spread evenly over the load, however fast it is, and none comes after its end.
 func (l *load) wrote() {
 	l.written++
 	if due := l.o.messages / (l.o.kills + 1); l.written%due == 0 && l.written/due <= l.o.kills {

@@ -73,7 +73,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	l := &load{o: o, broker: b}
+	l := &load{o: o, addr: b.Addr(), broker: b}
 	defer func() { l.broker.Kill() }()
 	began := time.Now()
 	if err := l.run(ctx); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -90,7 +89,7 @@ func committedOffsets(ctx context.Context, addr string) (map[int32]int64, error)
 		return nil, err
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	fetched, err := kadm.NewClient(cl).FetchOffsets(ctx, group)
 	if err == nil {

@@ -150,7 +150,7 @@ func (l *loads) err() error { return l.failed.get() }
 func (l *loads) finish(ctx context.Context) error {
 	l.stop()
 	l.done.Wait()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, cl := range l.clients {
 		if err := cl.Flush(ctx); err != nil {

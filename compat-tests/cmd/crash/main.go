@@ -14,6 +14,9 @@ import (
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
 )
 
+// patience is after how long something is taken to hang: a busy machine does not.
+const patience = 3 * time.Minute
+
 type options struct {
 	kills      int
 	partitions int
@@ -79,7 +82,7 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return fmt.Errorf("kill %d: %w", kill, err)
 		}
-		if err := loads.awaitProgress(ctx, 30*time.Second); err != nil {
+		if err := loads.awaitProgress(ctx, patience); err != nil {
 			return fmt.Errorf("kill %d: %w; the broker's log ends:\n%s", kill, err, b.LogTail(3000))
 		}
 		time.Sleep(time.Duration(50+rnd.IntN(700)) * time.Millisecond) // the moment of the kill is the experiment
@@ -90,7 +93,7 @@ func run(ctx context.Context, o options) error {
 		if b, err = harness.Launch(settings); err != nil {
 			return err
 		}
-		if _, err := harness.FirstAck(b.Addr(), topic, int32(rnd.IntN(o.partitions)), probeValue, time.Minute); err != nil {
+		if _, err := harness.FirstAck(b.Addr(), topic, int32(rnd.IntN(o.partitions)), probeValue, patience); err != nil {
 			return fmt.Errorf("kill %d: %w; the broker's log ends:\n%s", kill, err, b.LogTail(3000))
 		}
 		report.restarts = append(report.restarts, time.Since(begin))
@@ -111,7 +114,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	report.print(state)
-	stop, cancel := context.WithTimeout(ctx, time.Minute)
+	stop, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := b.Stop(stop); err != nil {
 		return err

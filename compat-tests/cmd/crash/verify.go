@@ -84,7 +84,7 @@ func holdsAcked(r *reading, acked map[series]uint64) error {
 }
 
 func endOffsets(ctx context.Context, cl *kgo.Client, partitions int) (map[int32]int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	listed, err := kadm.NewClient(cl).ListEndOffsets(ctx, topic)
 	if err == nil {
@@ -123,7 +123,7 @@ func readTo(ctx context.Context, addr string, r *reading, ends map[int32]int64) 
 	}
 	defer cl.Close()
 	for len(open) > 0 {
-		pctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		pctx, cancel := context.WithTimeout(ctx, patience)
 		fetches := cl.PollFetches(pctx)
 		cancel()
 		if errs := fetches.Errors(); len(errs) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,7 +18,7 @@ const (
 )
 
 // transact has three producers write to the same partitions in transactions that overlap, of which they abort most; the
-// last life ends with one that is open.
+// last life ends with one that is open, as long as the whole run may take.
 func transact(ctx context.Context, addr string, life int) error {
 	cl, err := client(addr)
 	if err != nil {
@@ -37,7 +38,7 @@ func transact(ctx context.Context, addr string, life int) error {
 }
 
 func transactAs(ctx context.Context, addr, id string, life, producer int) error {
-	cl, err := client(addr, kgo.TransactionalID(id), kgo.DefaultProduceTopic(txnTopic), kgo.ProducerBatchCompression(kgo.NoCompression()),
+	cl, err := client(addr, kgo.TransactionalID(id), kgo.TransactionTimeout(10*time.Minute), kgo.DefaultProduceTopic(txnTopic), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err

@@ -136,8 +136,8 @@ func (c *copiers) finish(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(3 * time.Minute):
-		return errors.New("the copiers do not end, three minutes after the last kill")
+	case <-time.After(patience):
+		return fmt.Errorf("the copiers do not end, %v after the last kill", patience)
 	}
 	var errs []error
 	for _, one := range c.all {

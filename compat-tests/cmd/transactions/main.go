@@ -65,6 +65,9 @@ func main() {
 	}
 }
 
+// patience is after how long something is taken to hang: a busy machine does not.
+const patience = 5 * time.Minute
+
 const input, output = "input", "output"
 
 func run(ctx context.Context, o options) error {
@@ -100,7 +103,7 @@ func run(ctx context.Context, o options) error {
 		if b, err = harness.Launch(settings); err != nil {
 			return err
 		}
-		ready, cancel := context.WithTimeout(ctx, time.Minute)
+		ready, cancel := context.WithTimeout(ctx, patience)
 		err := b.WaitReady(ready)
 		cancel()
 		if err != nil {

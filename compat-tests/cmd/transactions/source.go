@@ -73,7 +73,7 @@ func (s *source) write(ctx context.Context, rate int) {
 func (s *source) finish(ctx context.Context) (int, error) {
 	close(s.stop)
 	s.done.Wait()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.client.Flush(ctx); err != nil {
 		return 0, fmt.Errorf("write the input: %w", err)

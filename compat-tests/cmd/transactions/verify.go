@@ -66,7 +66,7 @@ func exactlyOnce(what string, counts map[int]int, sent int) error {
 
 // count reads a topic from its start to its end, and says how often each number is in it.
 func count(ctx context.Context, addr, topic string, isolation kgo.IsolationLevel) (map[int]int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(isolation),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords())
