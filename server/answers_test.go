@@ -68,7 +68,7 @@ type asker struct {
 	correlation int32
 }
 
-const answerTimeout = 20 * time.Second
+const answerTimeout = patience
 
 func (a *asker) close() {
 	if a.conn != nil {

@@ -64,15 +64,19 @@ func testEnv(fsys vfs.FS) Env {
 	}
 }
 
+// patience is how long a test waits for what should happen at once: a busy machine
+// is no fault.
+const patience = 2 * time.Minute
+
 func stop(n *Node) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return n.Stop(ctx)
 }
 
 func client(t *testing.T, n *Node, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	opts = append([]kgo.Opt{kgo.SeedBrokers(n.Addrs()[0].String()), kgo.AllowAutoTopicCreation(), kgo.RetryTimeout(10 * time.Second)}, opts...)
+	opts = append([]kgo.Opt{kgo.SeedBrokers(n.Addrs()[0].String()), kgo.AllowAutoTopicCreation(), kgo.RetryTimeout(patience)}, opts...)
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +87,7 @@ func client(t *testing.T, n *Node, opts ...kgo.Opt) *kgo.Client {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

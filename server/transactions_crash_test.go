@@ -139,7 +139,7 @@ func killedWhileEnding(t *testing.T, commit bool, at int64) (survived bool) {
 	if !survived {
 		select {
 		case <-k.dead:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%s: neither killed nor complete", what)
 		}
 	}

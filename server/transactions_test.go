@@ -253,7 +253,7 @@ func (l *lines) String() string {
 // go on.
 func TestTransactionTimesOut(t *testing.T) {
 	n := start(t, vfs.NewMem(), load(t, testDir, "transaction.abort.timed.out.transaction.cleanup.interval.ms=20"))
-	cl := client(t, n, kgo.TransactionalID("tx"), kgo.TransactionTimeout(100*time.Millisecond))
+	cl := client(t, n, kgo.TransactionalID("tx"), kgo.TransactionTimeout(time.Second))
 	if err := cl.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestTransactionTimesOut(t *testing.T) {
 // eventually waits for what another goroutine of the broker brings about.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !ok() {
 		if ctx.Err() != nil {
