@@ -333,7 +333,8 @@ func (s *Store) Sizes() map[TopicPartition]int64 {
 func (s *Store) Usage() (freeBytes, totalBytes uint64, err error) { return s.env.FS.Usage(s.dir) }
 
 // Close stops cleanly: every log is flushed, the checkpoints and the mark of a
-// clean stop are written. After an error the next start recovers.
+// clean stop are written. After an error the next start recovers, what was flushed
+// quickly.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -352,16 +353,14 @@ func (s *Store) Close() error {
 	s.work.Wait()
 	err := s.closeLogs()
 	s.recovering.tell(s.env, true)
-	if !s.clean {
+	if err == nil && !s.clean {
 		// Folders that nobody opened were not recovered: the next start must not
 		// take their recovery points for their ends.
 		s.mu.Lock()
 		s.points, s.starts = OffsetCheckpoint{}, OffsetCheckpoint{}
 		s.mu.Unlock()
 	}
-	if err == nil {
-		err = s.writeCheckpoints()
-	}
+	err = errors.Join(err, s.writeCheckpoints())
 	if err == nil {
 		err = replaceFile(s.env.FS, s.path(cleanShutdownFile), encodeCleanShutdown(s.brokerEpoch.Load()))
 	}

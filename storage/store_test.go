@@ -240,3 +240,33 @@ func TestUnchangedCheckpointsAreLeftAlone(t *testing.T) {
 		t.Fatalf("the checkpoint has high watermark %d, want %d", got, l.LogEndOffset())
 	}
 }
+
+// TestStopWithALogOffline stops while one log is offline: that stop is not clean, but
+// the others, which were flushed, have nothing to recover.
+func TestStopWithALogOffline(t *testing.T) {
+	w, l := opened(t)
+	put(t, l, 1, 3)
+	other := TopicPartition{Topic: "other"}
+	broken, err := w.store.OpenLog(other, TopicID{4}, testLogConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, broken, 1, 3)
+	broken.fail(errors.New("a sector"), offlineBroken)
+	end := l.LogEndOffset()
+	if err := w.close(); err == nil {
+		t.Fatal("the stop was clean")
+	}
+	w.mustOpen()
+	if w.store.CleanStart() {
+		t.Fatal("the start was clean")
+	}
+	l = w.log()
+	w.settle()
+	if l.LogEndOffset() != end || l.RecoveryPoint() != end {
+		t.Errorf("recovered from %d to %d", l.RecoveryPoint(), l.LogEndOffset())
+	}
+	if broken, err = w.store.OpenLog(other, TopicID{4}, testLogConfig()); err != nil || broken.LogEndOffset() != end {
+		t.Errorf("the other ends at %d: %v", broken.LogEndOffset(), err)
+	}
+}
