@@ -38,8 +38,9 @@ func (n *Node) openListeners() error {
 	for _, l := range n.static.Listeners() {
 		listeners = append(listeners, network.Listener{Name: l.Name, Addr: l.Address(), Protocol: l.Protocol})
 	}
+	handlers := n.handlers()
 	n.net = network.New(network.Options{
-		Handler:   api.NewDispatcher(n.handlers(), n.env.Metrics),
+		Handler:   api.NewDispatcher(handlers, n.env.Metrics),
 		Listeners: listeners, Limits: n.limits(snap), Clock: n.env.Clock, Log: n.env.Log,
 		Metrics: n.env.Metrics, Pressure: n.store.Pressure,
 	})
@@ -47,8 +48,10 @@ func (n *Node) openListeners() error {
 		return err
 	}
 	n.onClose("listeners", func(ctx context.Context) error {
-		// Long polls are answered, not waited for.
+		// Long polls, and members that wait for others of their group, are
+		// answered, not waited for.
 		n.waits.Drain()
+		handlers.Stop()
 		return n.net.Shutdown(ctx)
 	})
 	return nil

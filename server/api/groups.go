@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/cluster/replica"
@@ -41,22 +42,22 @@ func (c *Call) client() group.Client {
 }
 
 func (h *Handlers) joinGroup(c *Call, req *kmsg.JoinGroupRequest, resp *kmsg.JoinGroupResponse) {
-	h.Groups.JoinGroup(c.client(), req, func(r *kmsg.JoinGroupResponse) {
-		h.guard(c, func() {
-			r.Version = resp.Version
-			*resp = *r
-			c.Reply()
-		})
+	answerLater(h, c, group.JoinError("", kerr.NotCoordinator), func(done func(*kmsg.JoinGroupResponse)) {
+		h.Groups.JoinGroup(c.client(), req, done)
+	}, func(r *kmsg.JoinGroupResponse) {
+		r.Version = resp.Version
+		*resp = *r
+		c.Reply()
 	})
 }
 
 func (h *Handlers) syncGroup(c *Call, req *kmsg.SyncGroupRequest, resp *kmsg.SyncGroupResponse) {
-	h.Groups.SyncGroup(c.client(), req, func(r *kmsg.SyncGroupResponse) {
-		h.guard(c, func() {
-			r.Version = resp.Version
-			*resp = *r
-			c.Reply()
-		})
+	answerLater(h, c, group.SyncError(kerr.NotCoordinator), func(done func(*kmsg.SyncGroupResponse)) {
+		h.Groups.SyncGroup(c.client(), req, done)
+	}, func(r *kmsg.SyncGroupResponse) {
+		r.Version = resp.Version
+		*resp = *r
+		c.Reply()
 	})
 }
 

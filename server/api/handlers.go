@@ -62,6 +62,7 @@ type Handlers struct {
 
 	creations    creations
 	autoCreating autoCreating
+	waiting      waitingCalls
 	// table, metrics, heavy, which has a place for each of heavyDecodes, and bulky,
 	// which has one for a conversion between message formats that may take much
 	// memory, are set by NewDispatcher.
