@@ -82,6 +82,12 @@ func (s *step) consumerBeat(e Event, r *kmsg.ConsumerGroupHeartbeatRequest) (*km
 	c.refreshEpoch()
 	c.divide()
 	after, err := c.reconcile(now.id, subscription, heldTopics(r.Topics))
+	if err == nil && e.Unwritable && len(s.out.Records) > 0 {
+		// The member is as it was, and alive; what there is to decide has time.
+		s.out = Out{}
+		s.expectConsumer(r.Group, m)
+		return c.heartbeatAnswer(r, m, m), nil
+	}
 	if err == nil {
 		err = c.settle()
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -363,5 +364,43 @@ func TestMembersOfOneSubscriptionShareIt(t *testing.T) {
 		if first := members[i%len(kinds)]; shared[i%len(kinds)] && &first.Topics[0] != &m.Topics[0] {
 			t.Errorf("kind %d was looked up again for member %d", i%len(kinds), i)
 		}
+	}
+}
+
+// TestHeartbeatWithoutALog has a member heard of while the log takes no appends and
+// the group has something to decide: it stays alive, and nothing is written before
+// the log is back.
+func TestHeartbeatWithoutALog(t *testing.T) {
+	h := newHarness(DefaultConfig())
+	h.topic("t", 1)
+	var got *kmsg.ConsumerGroupHeartbeatResponse
+	h.onAnswer = func(_ uint64, resp any) { got = resp.(*kmsg.ConsumerGroupHeartbeatResponse) }
+	join := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+	join.Version, join.Group, join.MemberID, join.RebalanceTimeoutMillis = 1, "g", "m", 10_000
+	join.SubscribedTopicNames, join.Topics = []string{"t"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+	h.call("c", join)
+	beat := func(unwritable bool) {
+		r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+		r.Version, r.Group, r.MemberID, r.MemberEpoch = 1, "g", "m", got.MemberEpoch
+		if MayWrite(Event{Request: r}) {
+			t.Fatal("it would be refused")
+		}
+		h.last++
+		h.calls[h.last] = true
+		h.event(Event{Call: h.last, Request: r, Unwritable: unwritable})
+	}
+	h.topic("t", 3)
+	h.world.AssignmentIntervalMs = 0
+	before, epoch := len(h.log), got.MemberEpoch
+	for range 10 {
+		h.tick(30 * time.Second) // each time within the session, all together beyond
+		beat(true)
+		if got.ErrorCode != 0 || got.MemberEpoch != epoch || got.Assignment != nil || len(h.log) != before {
+			t.Fatalf("%+v, and %d records", got, len(h.log)-before)
+		}
+	}
+	beat(false)
+	if got.MemberEpoch <= epoch || got.Assignment == nil || len(got.Assignment.Topics[0].Partitions) != 3 {
+		t.Errorf("with the log back: %+v", got)
 	}
 }

@@ -77,7 +77,7 @@ func NewCoordinator(o Options) *Coordinator {
 		Loaded:   func() Event { return c.event(Loaded{}) },
 		Fired:    func(key string) Event { return c.event(TimerFired{Key: key}) },
 		CallOf:   func(a Answer) uint64 { return a.Call },
-		MayWrite: MayWrite, ProducerOf: producerOf, MaxBatchBytes: o.Config.MaxBatchBytes,
+		MayWrite: MayWrite, Unwritable: unwritable, ProducerOf: producerOf, MaxBatchBytes: o.Config.MaxBatchBytes,
 	})
 	return c
 }

@@ -18,6 +18,8 @@ type Event struct {
 	Request any
 	// World is the cluster at the time of the event.
 	World World
+	// Unwritable says that the log takes no appends now.
+	Unwritable bool
 }
 
 // World is what consumer groups depend on beside their members.
@@ -118,4 +120,10 @@ func MayWrite(e Event) bool {
 		return r.MemberEpoch <= 0 || r.SubscribedTopicNames != nil || r.SubscribedTopicRegex != nil || r.Topics != nil
 	}
 	return true
+}
+
+// unwritable marks an event that is decided although the log takes no appends.
+func unwritable(e Event) Event {
+	e.Unwritable = true
+	return e
 }

@@ -43,9 +43,9 @@ func TestReplyWaitsForTheLog(t *testing.T) {
 	f.submit(event{effect: "do"})
 	f.log.unwritable = errors.New("the disk is full")
 	f.effects[0].reply(event{set: []string{"b"}, value: 2})
-	f.want(f.get("b"), "[0]")
+	f.want(f.get("b"), "[1000]")
 	f.clock.Advance(unwritableRetry)
-	f.want(f.get("b"), "[0]")
+	f.want(f.get("b"), "[1000]")
 	f.log.unwritable = nil
 	f.clock.Advance(unwritableRetry)
 	f.want(f.get("b"), "[2]")

@@ -244,6 +244,8 @@ type (
 		after            time.Duration
 		fired            string
 		loaded           bool
+		// unwritable: what is read is read with 1000 on top.
+		unwritable bool
 		// effect asks for an effect of that name.
 		effect string
 		// producer is whose transaction the writes are part of.
@@ -290,7 +292,11 @@ func (n *numbers) Handle(now time.Time, e event) machine.Out[record, answer] {
 	}
 	a := answer{call: e.call}
 	for _, name := range e.get {
-		a.values = append(a.values, n.m[name].value)
+		value := n.m[name].value
+		if e.unwritable {
+			value += 1000
+		}
+		a.values = append(a.values, value)
 	}
 	if e.effect != "" {
 		out.Answers = append(out.Answers, answer{effect: e.effect})
@@ -427,6 +433,10 @@ func (f *fixture) restart() {
 			f.effects = append(f.effects, effect{name: a.effect, epoch: epoch, reply: reply})
 		},
 		MayWrite: func(e event) bool { return len(e.set)+len(e.delete) > 0 || e.fired != "" },
+		Unwritable: func(e event) event {
+			e.unwritable = true
+			return e
+		},
 		Go: func(work func()) {
 			if f.deferred != nil {
 				*f.deferred = append(*f.deferred, work)

@@ -55,11 +55,15 @@ func (in *instance[E, R, A]) event(event func(call uint64) E, done func(A, error
 	if done != nil {
 		call = in.wait(done)
 	}
-	e := event(call)
-	if in.s.rt.o.MayWrite(e) {
-		if err := in.log.Writable(); err != nil {
+	e, o := event(call), &in.s.rt.o
+	mayWrite := o.MayWrite(e)
+	if mayWrite || o.Unwritable != nil {
+		switch err := in.log.Writable(); {
+		case err != nil && mayWrite:
 			in.refuse(call, err)
 			return
+		case err != nil:
+			e = o.Unwritable(e)
 		}
 	}
 	in.handle(e)

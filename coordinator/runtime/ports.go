@@ -83,6 +83,9 @@ type Options[E, R, A any] struct {
 	LoadUsed bool
 	// MayWrite tells which events are refused while the log takes no appends.
 	MayWrite func(E) bool
+	// Unwritable, where it is not nil, marks those that are not refused then: what they
+	// would write has to wait.
+	Unwritable func(E) E
 	// ProducerOf, where it is not nil, tells in whose transaction an event's
 	// records are, nil for plain records.
 	ProducerOf func(E) *Producer
