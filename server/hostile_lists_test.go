@@ -81,7 +81,7 @@ func TestAnswersThatAreTooLargeAreRefused(t *testing.T) {
 func joinAlone(t *testing.T, cl *kgo.Client, group string, subscription []byte) {
 	t.Helper()
 	join, sync := kmsg.NewPtrJoinGroupRequest(), kmsg.NewPtrSyncGroupRequest()
-	join.Group, join.ProtocolType, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = group, "any", 30_000, 30_000
+	join.Group, join.ProtocolType, join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = group, "any", 1_800_000, 30_000 // as long as Kafka allows
 	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "p", Metadata: subscription}}
 	for join.MemberID == "" || sync.Generation == 0 {
 		r, err := join.RequestWith(within(t), cl)

@@ -213,7 +213,7 @@ func TestFindCoordinatorErrors(t *testing.T) {
 func joinRequest(groupID, memberID string) *kmsg.JoinGroupRequest {
 	r := kmsg.NewPtrJoinGroupRequest()
 	r.Group, r.MemberID, r.ProtocolType = groupID, memberID, "consumer"
-	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 10_000, 10_000
+	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 300_000, 300_000 // longer than any test
 	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte{0, 0, 0, 0, 0, 1, 0, 1, 't'}}}
 	return r
 }
