@@ -17,6 +17,8 @@ type stability struct {
 	writtenMs atomic.Int64
 	// waiting is the number of decided transactions in the list.
 	waiting atomic.Int64
+	// resets counts the times that the list was thrown away.
+	resets atomic.Int64
 
 	mu sync.Mutex // a leaf: nothing is called under it
 	// decided are transactions whose marker is written, by the marker's offset.
@@ -63,13 +65,16 @@ func (s *stability) dropLocked(highWatermark int64) {
 	s.waiting.Store(int64(len(s.decided)))
 }
 
-// reset starts anew with what is open.
+// reset starts anew with what is open: transactions that were decided may be so again,
+// because their marker was cut. A reader who has not seen them open and finds the
+// list empty sees that there was a reset.
 func (s *stability) reset(open *producer.Table) {
+	s.open(open)
+	s.resets.Add(1)
 	s.mu.Lock()
 	s.decided = nil
 	s.waiting.Store(0)
 	s.mu.Unlock()
-	s.open(open)
 }
 
 // open tells of the oldest open transaction.
@@ -91,19 +96,31 @@ func (s *stability) late(nowMs, maxTimeoutMs int64) bool {
 // lastStable is the last stable offset at a high watermark. The open transactions
 // are looked at first: one that ends meanwhile is among the decided by then.
 func (s *stability) lastStable(highWatermark int64) int64 {
-	stable := highWatermark
-	if first := s.firstOpen.Load(); first >= 0 {
-		stable = min(stable, first)
+	for {
+		resets := s.resets.Load()
+		stable := highWatermark
+		if first := s.firstOpen.Load(); first >= 0 {
+			stable = min(stable, first)
+		}
+		stable = min(stable, s.firstDecided(highWatermark))
+		if s.resets.Load() == resets {
+			return stable
+		}
 	}
+}
+
+// firstDecided is where the oldest decided transaction begins whose marker is not
+// below a high watermark, which is the answer when there is none.
+func (s *stability) firstDecided(highWatermark int64) int64 {
 	if s.waiting.Load() == 0 {
-		return stable
+		return highWatermark
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.decided {
 		if d.marker >= highWatermark {
-			return min(stable, d.first)
+			return d.first
 		}
 	}
-	return stable
+	return highWatermark
 }
