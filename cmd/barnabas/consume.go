@@ -28,6 +28,7 @@ func consumeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "consume", Usage: "print records as they come", ArgsUsage: "TOPIC...", Action: consume,
 		Description: "Prints values, one a line, until interrupted. -o json prints whole records, one JSON object a line.\n" +
+			"A broker that goes away is waited for; standard error tells it.\n" +
 			"Records of transactions that are open or were aborted are printed too, unless --isolation read_committed is given.",
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "from", Aliases: []string{"f"}, Value: "start", Usage: "where to begin without a group: start, end, an `OFFSET`, or @TIME (RFC 3339 or Unix ms)"},
@@ -37,6 +38,7 @@ func consumeCommand() *cli.Command {
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "stop after `N` records", Action: within("count", 1, math.MaxInt)},
 			&cli.BoolFlag{Name: "exit-at-end", Aliases: []string{"e"}, Usage: "stop once everything that was there at the start is printed"},
 			&cli.DurationFlag{Name: "timeout", Usage: "stop, with exit code 1 when --count was not reached, after `DURATION`", Action: notNegative("timeout")},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "do not tell when a broker is lost and when it is back"},
 			&cli.BoolFlag{Name: "keys", Usage: "print the key and a tab before the value"},
 			&cli.BoolFlag{Name: "offsets", Usage: "print topic, partition and offset before the value"},
 			&cli.BoolFlag{Name: "headers", Usage: "print the headers before the value"},
@@ -57,7 +59,8 @@ func consume(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(c, opts...)
+	lost := newWatch(c.App.ErrWriter, c.String("group"), c.Bool("quiet"))
+	client, err := newClient(c, append(opts, kgo.WithHooks(lost))...)
 	if err != nil {
 		return err
 	}
@@ -67,6 +70,7 @@ func consume(c *cli.Context) error {
 	}
 	ctx, stop := untilInterrupted(c.Context)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if d := c.Duration("timeout"); d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
@@ -86,7 +90,7 @@ func consume(c *cli.Context) error {
 			defer fmt.Fprintln(c.App.ErrWriter, held)
 		}
 	}
-	return consumeLoop(ctx, client, p, c.String("group") != "")
+	return consumeLoop(ctx, client, p, lost)
 }
 
 func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
@@ -177,7 +181,8 @@ func requireTopics(ctx context.Context, client *kgo.Client, topics []string) err
 	return failures("consume", failed)
 }
 
-func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, group bool) error {
+func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, lost *watch) error {
+	group := lost.group != ""
 	for !p.done() {
 		fetches, err := poll(ctx, client, p)
 		if ctx.Err() != nil {
@@ -186,7 +191,7 @@ func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, group bool
 		if err != nil {
 			return err
 		}
-		if err := fetchError(fetches); err != nil {
+		if err := lost.fetchError(fetches); err != nil {
 			return err
 		}
 		for it := fetches.RecordIter(); !it.Done() && !p.done(); {
@@ -211,17 +216,6 @@ func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, group bool
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && !p.done() && (p.limit > 0 || p.ends != nil) {
 		return fmt.Errorf("consume: timed out after %s", plural(p.printed, "record"))
-	}
-	return nil
-}
-
-// fetchError is the first error that will not go away by itself.
-func fetchError(fetches kgo.Fetches) error {
-	for _, e := range fetches.Errors() {
-		if errors.Is(e.Err, context.Canceled) || errors.Is(e.Err, context.DeadlineExceeded) {
-			continue
-		}
-		return fmt.Errorf("consume: %s", describeFailure(fmt.Sprintf("%s partition %d", e.Topic, e.Partition), e.Err, ""))
 	}
 	return nil
 }

@@ -137,6 +137,9 @@ func poll(ctx context.Context, client *kgo.Client, p *printer) (kgo.Fetches, err
 		return fetches, nil
 	}
 	starts, err := kadm.NewClient(client).ListStartOffsets(ctx, sortedKeys(p.ends)...)
+	if err != nil && passes(err) {
+		return fetches, nil // the next round asks again
+	}
 	if err != nil {
 		return nil, fmt.Errorf("consume: list start offsets: %w", err)
 	}
