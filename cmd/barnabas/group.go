@@ -66,7 +66,7 @@ func groupDelete(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	topics := c.StringSlice("topic")
+	topics := append([]string{}, c.StringSlice("topic")...) // none is [] in JSON
 	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
 		var failed []string
 		if len(topics) > 0 {

@@ -155,7 +155,7 @@ func planReset(ctx context.Context, adm *kadm.Client, group string, target reset
 			return nil, fmt.Errorf("reset %s: offsets by time: %w", group, err)
 		}
 	}
-	var rows []resetView
+	rows := []resetView{}
 	for _, end := range ends.Offsets().Sorted() {
 		if p := only[end.Topic]; len(p) > 0 && !p[end.Partition] {
 			continue

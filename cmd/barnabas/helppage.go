@@ -48,6 +48,7 @@ Commands:
 Every setting of Kafka can be given as --set KEY=VALUE, as an environment variable
 (KAFKA_NUM_PARTITIONS is num.partitions) or in the file of --config.
 
+-o json prints for programs: names in snake_case, with the unit at the end, and an empty list as [].
 Exit codes: 0 done, 1 it did not work, 2 a wrong flag, variable, setting or argument.
 `)
 }

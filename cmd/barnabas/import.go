@@ -46,11 +46,11 @@ func importCommand() *cli.Command {
 
 // importView is what `import -o json` prints.
 type importView struct {
-	DryRun  bool              `json:"dryRun"`
+	DryRun  bool              `json:"dry_run"`
 	Cluster string            `json:"cluster"`
 	Data    string            `json:"data"`
 	Topics  []importTopicView `json:"topics"`
-	Present []string          `json:"alreadyThere,omitempty"`
+	Present []string          `json:"already_there,omitempty"`
 	Groups  []string          `json:"groups"`
 	Notes   []string          `json:"notes,omitempty"`
 }
@@ -60,9 +60,9 @@ type importTopicView struct {
 	ID         string            `json:"id"`
 	Partitions int               `json:"partitions"`
 	Records    int64             `json:"records"`
-	SizeBytes  int64             `json:"sizeBytes"`
+	SizeBytes  int64             `json:"size_bytes"`
 	Groups     int               `json:"groups"`
-	Configs    map[string]string `json:"configs,omitempty"`
+	Settings   map[string]string `json:"settings,omitempty"`
 }
 
 func importTopics(c *cli.Context) error {
@@ -203,14 +203,14 @@ func (r *importRun) failure(ctx context.Context, err error, data string) error {
 
 // report prints what was taken over.
 func (r *importRun) report(plan *importer.Plan, data string, dry bool) error {
-	v := importView{DryRun: dry, Cluster: r.source.ClusterID, Data: data, Topics: []importTopicView{}, Present: plan.Present, Groups: plan.Groups, Notes: r.source.Notes}
+	v := importView{DryRun: dry, Cluster: r.source.ClusterID, Data: data, Topics: []importTopicView{}, Present: plan.Present, Groups: append([]string{}, plan.Groups...), Notes: r.source.Notes}
 	for _, t := range plan.Topics {
 		if !t.Taken {
 			continue
 		}
 		v.Topics = append(v.Topics, importTopicView{
 			Topic: t.Name, ID: t.TopicID(), Partitions: len(t.Partitions), Records: t.Records(), SizeBytes: t.SizeBytes,
-			Groups: len(t.Offsets), Configs: t.Configs,
+			Groups: len(t.Offsets), Settings: t.Configs,
 		})
 		for _, n := range t.Notes {
 			v.Notes = append(v.Notes, "topic "+t.Name+": "+n)
@@ -222,7 +222,7 @@ func (r *importRun) report(plan *importer.Plan, data string, dry bool) error {
 func (v *importView) print(w io.Writer) error {
 	t := newTable("TOPIC", "PARTITIONS", "RECORDS", "SIZE", "GROUPS", "SETTINGS")
 	for _, topic := range v.Topics {
-		t.add(topic.Topic, topic.Partitions, topic.Records, sizeText(topic.SizeBytes), topic.Groups, len(topic.Configs))
+		t.add(topic.Topic, topic.Partitions, topic.Records, sizeText(topic.SizeBytes), topic.Groups, len(topic.Settings))
 	}
 	if err := t.print(w); err != nil {
 		return err

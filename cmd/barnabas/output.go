@@ -49,7 +49,8 @@ func asJSON(c *cli.Context) (bool, error) {
 	}
 }
 
-// show prints v as JSON when asked, else what text makes of it.
+// show prints v as JSON when asked: a value of ours whose names are in snake_case, with
+// the unit at the end, and whose lists are [] when they are empty, never null, else what text makes of it.
 func show(c *cli.Context, v any, text func(io.Writer) error) error {
 	js, err := asJSON(c)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exit2": exit2},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exit2": exit2, "json": jsonStyle},
 		Setup: func(env *testscript.Env) error {
 			port, err := freePort()
 			if err != nil {

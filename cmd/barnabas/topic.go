@@ -36,7 +36,7 @@ func topicCommand() *cli.Command {
 			{
 				Name: "alter", Usage: "add partitions or change settings", ArgsUsage: "TOPIC", Action: topicAlter,
 				Flags: clientFlags(
-					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, Usage: "new number of partitions", Action: within("partitions", 1, mostPartitions)},
+					&cli.IntFlag{Name: "partitions", Aliases: []string{"p"}, DefaultText: "as they are", Usage: "new number of partitions", Action: within("partitions", 1, mostPartitions)},
 					&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"}, Usage: "set `KEY=VALUE`; may be repeated"},
 					&cli.StringSliceFlag{Name: "unset", Usage: "return `KEY` to its default; may be repeated"},
 				),
@@ -72,39 +72,16 @@ func keyValues(where string, list []string) (map[string]*string, error) {
 	return out, nil
 }
 
-func topicCreate(c *cli.Context) error {
-	topics, err := names(c, "topic")
-	if err != nil {
-		return err
-	}
-	configs, err := keyValues("--config", c.StringSlice("config"))
-	if err != nil {
-		return err
-	}
-	return withAdmin(c, func(ctx context.Context, adm *kadm.Client) error {
-		responses, err := adm.CreateTopics(ctx, int32(c.Int("partitions")), int16(c.Int("replication-factor")), configs, topics...)
-		if err != nil {
-			return fmt.Errorf("create %s: %w", strings.Join(topics, ", "), err)
-		}
-		var failed []string
-		made := newTable("TOPIC", "PARTITIONS", "REPLICAS", "ID")
-		for _, r := range responses.Sorted() {
-			switch {
-			case r.Err == nil:
-				made.add(r.Topic, r.NumPartitions, r.ReplicationFactor, topicID(r.ID))
-			case c.Bool("if-not-exists") && kadmCode(r.Err) == "TOPIC_ALREADY_EXISTS":
-				made.add(r.Topic, "-", "-", "exists already")
-			default:
-				failed = append(failed, describeFailure(r.Topic, r.Err, r.ErrMessage))
-			}
-		}
-		if len(made.rows) > 0 {
-			if err := show(c, responses.Sorted(), made.print); err != nil {
-				return err
-			}
-		}
-		return failures("create", failed)
-	})
+// topicRow is a topic in a list.
+type topicRow struct {
+	Topic      string `json:"topic"`
+	ID         string `json:"id"`
+	Partitions int    `json:"partitions"`
+	Replicas   int    `json:"replicas"`
+}
+
+func rowOf(d kadm.TopicDetail) topicRow {
+	return topicRow{Topic: d.Topic, ID: topicID(d.ID), Partitions: len(d.Partitions), Replicas: d.Partitions.NumReplicas()}
 }
 
 func topicList(c *cli.Context) error {
@@ -117,16 +94,10 @@ func topicList(c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("list topics: %w", err)
 		}
-		type row struct {
-			Topic      string `json:"topic"`
-			Partitions int    `json:"partitions"`
-			Replicas   int    `json:"replicas"`
-			ID         string `json:"id"`
-		}
-		rows := []row{}
+		rows := []topicRow{}
 		t := newTable("TOPIC", "PARTITIONS", "REPLICAS")
 		for _, d := range details.Sorted() {
-			rows = append(rows, row{d.Topic, len(d.Partitions), d.Partitions.NumReplicas(), topicID(d.ID)})
+			rows = append(rows, rowOf(d))
 			t.add(d.Topic, len(d.Partitions), d.Partitions.NumReplicas())
 		}
 		return show(c, rows, func(w io.Writer) error {

@@ -106,7 +106,7 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics []string) (v
 	for _, d := range details.Sorted() {
 		v := topicView{Topic: d.Topic, ID: topicID(d.ID), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
 		for _, p := range d.Partitions.Sorted() {
-			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: p.Replicas, ISR: p.ISR, StartOffset: -1, EndOffset: -1, LastStableOffset: -1}
+			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: append([]int32{}, p.Replicas...), ISR: append([]int32{}, p.ISR...), StartOffset: -1, EndOffset: -1, LastStableOffset: -1}
 			if o, ok := starts.Lookup(d.Topic, p.Partition); ok && o.Err == nil {
 				pv.StartOffset = o.Offset
 			}

@@ -149,7 +149,7 @@ func hangingTransactions(ctx context.Context, client *kgo.Client, list []string,
 	if err != nil {
 		return nil, err
 	}
-	var hanging []producerView
+	hanging := []producerView{}
 	for i, v := range views {
 		if ids[i] == "" {
 			hanging = append(hanging, v)
