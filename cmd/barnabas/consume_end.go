@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,7 +64,10 @@ func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, iso
 		if err != nil {
 			return nil, "", fmt.Errorf("consume: list last stable offsets: %w", err)
 		}
-		held, ends = notYetStable(stable, ends), stable
+		if first, text := notYetStable(stable, ends); text != "" {
+			held = text + whoseTransaction(ctx, client, first)
+		}
+		ends = stable
 	}
 	out = endOffsets{}
 	ends.Each(func(o kadm.ListedOffset) {
@@ -77,8 +81,7 @@ func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, iso
 
 // notYetStable says of the first partition that holds more than readers with
 // read_committed see what holds them up; "" when none does.
-func notYetStable(stable, ends kadm.ListedOffsets) string {
-	var first kadm.Offset
+func notYetStable(stable, ends kadm.ListedOffsets) (first kadm.Offset, text string) {
 	var held, offsets int64
 	for _, lso := range stable.Offsets().Sorted() {
 		end, ok := ends.Lookup(lso.Topic, lso.Partition)
@@ -90,13 +93,25 @@ func notYetStable(stable, ends kadm.ListedOffsets) string {
 		}
 	}
 	if held == 0 {
-		return ""
+		return first, ""
 	}
-	text := fmt.Sprintf("%s partition %d is read up to offset %d only: an open transaction begins there and holds up %s", first.Topic, first.Partition, first.At, plural(int(offsets), "offset"))
+	text = fmt.Sprintf("%s partition %d is read up to offset %d only: an open transaction begins there and holds up %s", first.Topic, first.Partition, first.At, plural(int(offsets), "offset"))
 	if held > 1 {
 		text += fmt.Sprintf(", and %s more", plural(int(held-1), "partition"))
 	}
-	return fmt.Sprintf("%s; `barnabas txn producers %s:%d` shows whose, `barnabas txn list` the ids.", text, first.Topic, first.Partition)
+	return first, text
+}
+
+// whoseTransaction says how to find out about the transaction that is open at an offset.
+// Its coordinator may know nothing of it, as after an import or when it hangs.
+func whoseTransaction(ctx context.Context, client *kgo.Client, at kadm.Offset) string {
+	name := fmt.Sprintf("%s:%d", at.Topic, at.Partition)
+	open, err := uncoordinated(ctx, client, []string{name})
+	if err == nil && slices.ContainsFunc(open, func(v producerView) bool { return v.StartOffset == at.At }) {
+		return fmt.Sprintf(".\nNo coordinator knows it: `barnabas txn producers %s` shows its producer, `barnabas txn find-hanging --max-timeout 0 %s` whether it hangs, "+
+			"and `barnabas txn abort --partition %s --start-offset %d` aborts it.", name, name, name, at.At)
+	}
+	return fmt.Sprintf("; `barnabas txn producers %s` shows whose, `barnabas txn list` the ids.", name)
 }
 
 // beginnings is where each partition is read from.

@@ -116,46 +116,84 @@ func partitionsNamed(ctx context.Context, adm *kadm.Client, list []string) (kadm
 }
 
 func txnHanging(c *cli.Context) error {
+	maxTimeout := c.Duration("max-timeout")
 	return withClient(c, func(ctx context.Context, client *kgo.Client) error {
-		views, err := hangingTransactions(ctx, client, c.Args().Slice(), c.Duration("max-timeout"))
+		open, err := uncoordinated(ctx, client, c.Args().Slice())
 		if err != nil {
 			return err
 		}
-		return show(c, views, func(w io.Writer) error {
-			if err := printProducers(w, views, "No transaction hangs."); err != nil || len(views) == 0 {
+		now := time.Now()
+		hanging, young := byAge(open, now, maxTimeout)
+		return show(c, hanging, func(w io.Writer) error {
+			if err := printProducers(w, hanging, "No transaction hangs."+youngText(young, now, maxTimeout)); err != nil || len(hanging) == 0 {
 				return err
 			}
-			v := views[0]
+			v := hanging[0]
 			_, err := fmt.Fprintf(w, "`barnabas txn abort --partition %s:%d --start-offset %d` aborts the first.\n", v.Topic, v.Partition, v.StartOffset)
 			return err
 		})
 	})
 }
 
-// hangingTransactions are those that a partition has open for longer than any may
-// last, and of which its coordinator does not know.
-func hangingTransactions(ctx context.Context, client *kgo.Client, list []string, maxTimeout time.Duration) ([]producerView, error) {
-	adm := kadm.NewClient(client)
-	views, err := describeProducers(ctx, adm, list)
+// uncoordinated are the transactions that a partition has open and of which its
+// coordinator does not know.
+func uncoordinated(ctx context.Context, client *kgo.Client, list []string) ([]producerView, error) {
+	open, err := describeProducers(ctx, kadm.NewClient(client), list)
 	if err != nil {
 		return nil, err
 	}
-	before := time.Now().Add(-maxTimeout).UnixMilli()
-	views = slices.DeleteFunc(views, func(v producerView) bool { return v.StartOffset < 0 || v.LastWriteMs >= before })
-	if len(views) == 0 {
-		return views, nil
+	open = slices.DeleteFunc(open, func(v producerView) bool { return v.StartOffset < 0 })
+	if len(open) == 0 {
+		return open, nil
 	}
-	ids, err := coordinatedIDs(ctx, client, views)
+	ids, err := coordinatedIDs(ctx, client, open)
 	if err != nil {
 		return nil, err
 	}
-	hanging := []producerView{}
-	for i, v := range views {
+	unknown := []producerView{}
+	for i, v := range open {
 		if ids[i] == "" {
-			hanging = append(hanging, v)
+			unknown = append(unknown, v)
 		}
 	}
-	return hanging, nil
+	return unknown, nil
+}
+
+// byAge divides open transactions into those last written to before maxTimeout ago,
+// which nobody will end any more, and the younger ones. With 0 none is young, wherever
+// the clock of its producer stood.
+func byAge(open []producerView, now time.Time, maxTimeout time.Duration) (hanging, young []producerView) {
+	hanging = []producerView{}
+	before := now.Add(-maxTimeout).UnixMilli()
+	for _, v := range open {
+		if maxTimeout > 0 && v.LastWriteMs >= before {
+			young = append(young, v)
+			continue
+		}
+		hanging = append(hanging, v)
+	}
+	return hanging, young
+}
+
+// youngText says what may come to hang; "" for nothing.
+func youngText(young []producerView, now time.Time, maxTimeout time.Duration) string {
+	if len(young) == 0 {
+		return ""
+	}
+	oldest := young[0].LastWriteMs
+	for _, v := range young {
+		oldest = min(oldest, v.LastWriteMs)
+	}
+	return fmt.Sprintf(" %s open that no coordinator knows, last written to %s ago: younger than %v (--max-timeout).\n--max-timeout 0 lists all.",
+		areSome(len(young)), ageText(max(now.UnixMilli()-oldest, 0)), maxTimeout)
+}
+
+// areSome is "1 is" or "2 are".
+func areSome(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }
 
 // coordinatedIDs are, for each open transaction, the transactional id whose

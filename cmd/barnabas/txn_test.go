@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -74,4 +75,17 @@ func (pinned) MaxVersion() int16 { return 9 }
 func verification(ctx context.Context, cl *kgo.Client, value string) error {
 	_, err := kadm.NewClient(cl).AlterBrokerConfigs(ctx, []kadm.AlterConfig{{Name: "transaction.partition.verification.enable", Value: &value}})
 	return err
+}
+
+// Without a limit every open transaction counts, also one whose producer's clock is
+// ahead of ours.
+func TestHangingByAge(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	open := []producerView{{LastWriteMs: 1_002_000}, {LastWriteMs: 1_000_000}, {LastWriteMs: 400_000}}
+	for maxTimeout, want := range map[time.Duration]int{0: 3, 5 * time.Minute: 1, time.Hour: 0} {
+		hanging, young := byAge(open, now, maxTimeout)
+		if len(hanging) != want || len(young) != len(open)-want {
+			t.Errorf("%v: %d hang, %d are young", maxTimeout, len(hanging), len(young))
+		}
+	}
 }
