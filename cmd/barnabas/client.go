@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,29 +106,39 @@ func seedAddresses(list string) ([]string, error) {
 	return seeds, nil
 }
 
+// startHint follows what is said when no broker answers.
+const startHint = "\nIs it running? `barnabas serve` starts one, `barnabas doctor` says what is wrong"
+
 func unreachable(seeds []string, err error) error {
-	return fmt.Errorf("no broker answers at %s: %w\nIs it running? `barnabas serve` starts one, `barnabas doctor` says what is wrong",
-		strings.Join(seeds, ", "), noAnswer(seeds, err))
+	return fmt.Errorf("%w%s", nobodyAt(seeds, err), startHint)
+}
+
+func nobodyAt(seeds []string, err error) error {
+	return fmt.Errorf("no broker answers at %s: %w", strings.Join(seeds, ", "), noAnswer(seeds, err))
 }
 
 // errNotKafka is what is known of a port that takes connections and gives no
 // answer that makes sense.
 var errNotKafka = errors.New("something listens there, but it does not speak Kafka")
 
-// noAnswer is why a broker did not answer at seeds.
+// noAnswer is why a broker did not answer at seeds. A connection that took too long says
+// little, and nothing when the asker's own time was over: it is tried once more.
 func noAnswer(seeds []string, err error) error {
 	cause := rootCause(err)
 	var op *net.OpError
-	if errors.As(cause, &op) && op.Op == "dial" {
+	if errors.As(cause, &op) && op.Op == "dial" && !op.Timeout() {
 		return cause
 	}
+	var refused error
 	for _, s := range seeds {
-		if conn, err := net.DialTimeout("tcp", s, time.Second); err == nil {
+		conn, err := net.DialTimeout("tcp", s, time.Second)
+		if err == nil {
 			_ = conn.Close()
 			return errNotKafka
 		}
+		refused = err
 	}
-	return cause
+	return cmp.Or(refused, cause)
 }
 
 // rootCause drops the client's own wrapping from a connection error.

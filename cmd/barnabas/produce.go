@@ -71,7 +71,10 @@ func produce(c *cli.Context) error {
 	ctx, cancel := context.WithCancel(c.Context)
 	defer cancel()
 	context.AfterFunc(interrupted, func() { time.AfterFunc(stopTimeout, cancel) })
-	s := &sender{ctx: ctx, interrupted: interrupted.Done(), client: client, headers: headers, partition: int32(c.Int("partition")), separator: c.String("key-separator")}
+	s := &sender{ctx: ctx, interrupted: interrupted.Done(), client: client, headers: headers, partition: int32(c.Int("partition")), separator: c.String("key-separator"), patience: commandTimeout}
+	if s.brokers, err = seedAddresses(c.String("broker")); err != nil {
+		return err
+	}
 	if c.IsSet("key") {
 		s.key = []byte(c.String("key"))
 	}
@@ -134,7 +137,12 @@ type sender struct {
 	// interrupted ends the input; what was read is still sent.
 	interrupted <-chan struct{}
 
-	client    *kgo.Client
+	client *kgo.Client
+	// brokers are the addresses that the user gave, and patience how long the last
+	// records may wait for their acknowledgement.
+	brokers  []string
+	patience time.Duration
+
 	key       []byte
 	headers   []kgo.RecordHeader
 	partition int32
@@ -241,15 +249,12 @@ func (s *sender) send(r *kgo.Record) {
 
 // finish waits for the acknowledgements and says how many records were sent.
 func (s *sender) finish(c *cli.Context, topic string) error {
-	ctx, cancel := context.WithTimeout(s.ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
 	flushErr := s.client.Flush(ctx)
 	result := map[string]any{"topic": topic, "records": s.sent.Load()}
-	if failed := s.failed.Load(); failed != nil {
-		return fmt.Errorf("produce: %s, after %s", s.explain(ctx, topic, failed), plural(int(s.sent.Load()), "acknowledged record"))
-	}
-	if flushErr != nil {
-		return fmt.Errorf("produce: %w, after %s", flushErr, plural(int(s.sent.Load()), "acknowledged record"))
+	if err := s.failure(topic, flushErr); err != nil {
+		return err
 	}
 	return show(c, result, func(io.Writer) error {
 		_, err := fmt.Fprintf(c.App.ErrWriter, "Sent %s to %s.\n", plural(int(s.sent.Load()), "record"), topic)

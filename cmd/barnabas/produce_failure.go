@@ -10,6 +10,30 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
+// failure says why not everything was sent, and how much was; nil when all was.
+func (s *sender) failure(topic string, flushErr error) error {
+	failed := s.failed.Load()
+	if failed == nil && flushErr == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), min(s.patience, answerTimeout))
+	defer cancel()
+	after := ", after " + plural(int(s.sent.Load()), "acknowledged record")
+	var k *kerr.Error
+	if failed == nil || !errors.As(failed.err, &k) {
+		if err := s.client.Ping(ctx); err != nil {
+			return fmt.Errorf("produce: %w%s%s", nobodyAt(s.brokers, err), after, startHint)
+		}
+	}
+	switch {
+	case failed == nil && s.ctx.Err() != nil:
+		return fmt.Errorf("produce: interrupted before the broker acknowledged everything%s", after)
+	case failed == nil:
+		return fmt.Errorf("produce: the broker did not acknowledge everything within %v%s", s.patience, after)
+	}
+	return fmt.Errorf("produce: %s%s", s.explain(ctx, topic, failed), after)
+}
+
 // explain is one line on a record that could not be sent. The client library drops
 // the broker's own message, so the usual reasons are looked up.
 func (s *sender) explain(ctx context.Context, topic string, failed *sendFailure) string {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"flag"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,5 +34,27 @@ func TestProduceLooksSoonForItsTopic(t *testing.T) {
 	looks := client.OptValue(kgo.UnknownTopicRetries).(int64)
 	if age > 50*time.Millisecond || age*time.Duration(looks) < time.Second {
 		t.Errorf("%d looks, one every %v", looks, age)
+	}
+}
+
+// When its broker goes away, produce says that, and not that a time is over.
+func TestProduceNamesTheBrokerThatIsAway(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "localhost:" + strconv.Itoa(port)
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.DefaultProduceTopic("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s := &sender{ctx: context.Background(), client: client, partition: -1, brokers: []string{address}, patience: 200 * time.Millisecond}
+	s.sent.Add(54)
+	s.sendLine("lost")
+	err = s.finish(nil, "t")
+	want := regexp.MustCompile(`^produce: no broker answers at ` + address + `: dial tcp .*refused.*, after 54 acknowledged records\nIs it running\?`)
+	if err == nil || !want.MatchString(err.Error()) {
+		t.Errorf("%v", err)
 	}
 }

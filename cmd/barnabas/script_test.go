@@ -5,12 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -96,23 +94,6 @@ func TestCommands(t *testing.T) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
-// A port on which something else listens is said to be that, and soon.
-func TestNotKafka(t *testing.T) {
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go http.Serve(l, http.NotFoundHandler()) //nolint:errcheck // ends with the listener
-	var errOut strings.Builder
-	if code := run([]string{"barnabas", "topic", "list", "-b", l.Addr().String()}, os.Stdin, discard{}, &errOut); code != exitFailure {
-		t.Errorf("exit code %d", code)
-	}
-	if !strings.Contains(errOut.String(), "something listens there, but it does not speak Kafka") {
-		t.Errorf("said %q", errOut.String())
-	}
-}
 
 // Every flag that is a number says which numbers it takes.
 func TestNumbersHaveBounds(t *testing.T) {

@@ -42,9 +42,10 @@ func wait(c *cli.Context) error {
 	}
 	ctx, stop := untilInterrupted(c.Context)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, c.Duration("timeout"))
-	defer cancel()
 	started := time.Now()
+	deadline := started.Add(c.Duration("timeout"))
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.ClientID("barnabas-cli"),
 		kgo.MetadataMinAge(waitPoll), kgo.RetryTimeout(time.Second), kgo.DialTimeout(time.Second))
 	if err != nil {
@@ -52,11 +53,14 @@ func wait(c *cli.Context) error {
 	}
 	defer client.Close()
 	w := &waiter{c: c, adm: kadm.NewClient(client), client: client, seeds: seeds}
-	missing := fmt.Errorf("nothing was asked yet")
+	var missing error
 	for {
-		if err := w.missing(ctx); err == nil {
+		err := w.missing(ctx)
+		if err == nil {
 			break
-		} else if ctx.Err() == nil {
+		}
+		// The end of the time cuts the last question short: an earlier answer says more.
+		if missing == nil || time.Now().Before(deadline) {
 			missing = err
 		}
 		select {
@@ -98,7 +102,7 @@ func (w *waiter) missing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := w.client.Ping(ctx); err != nil {
-		return fmt.Errorf("no broker answers at %s: %w", w.c.String("broker"), noAnswer(w.seeds, err))
+		return nobodyAt(w.seeds, err)
 	}
 	if topics := w.c.StringSlice("topic"); len(topics) > 0 {
 		if err := w.missingTopics(ctx, topics); err != nil {
