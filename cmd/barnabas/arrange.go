@@ -9,7 +9,8 @@ import (
 
 // arrange puts each command's flags before its arguments, where the library looks
 // for them, and "--" between the two: people write `consume hello --count 1` as
-// often as the other order, and a value may begin with a dash.
+// often as the other order, and a value may begin with a dash. A flag before the
+// command that it belongs to, as in `barnabas -o json topic list`, moves behind it.
 func arrange(app *cli.App, args []string) []string {
 	if len(args) == 0 || args[len(args)-1] == "--generate-bash-completion" {
 		return args
@@ -36,41 +37,80 @@ type levelArgs struct {
 	// bare leaves the arguments out: help is asked for, or a last flag has no
 	// value and would take one of them.
 	bare bool
-	// command is the subcommand that follows, and rest what is for it.
+	// command is the subcommand that follows, and rest what is for it: first the flags
+	// that stood before it.
 	command *cli.Command
 	rest    []string
 }
 
+// ownOfAll are the flags that every level has for itself.
+var ownOfAll = []string{"help", "h", "version", "v"}
+
 func splitLevel(flags []cli.Flag, commands []*cli.Command, args []string) levelArgs {
 	var l levelArgs
+	var given []string // the flags of this level or, when one follows, of the command
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case a == "--":
 			l.arguments = append(l.arguments, args[i+1:]...)
+			l.flags = append(l.flags, given...)
 			return l
 		case len(a) > 1 && a[0] == '-':
 			name, value, joined := strings.Cut(strings.TrimLeft(a, "-"), "=")
-			f := flagNamed(flags, name)
-			l.flags = append(l.flags, canonical(f, a, value, joined))
-			l.bare = l.bare || name == "help" || name == "h"
+			if slices.Contains(ownOfAll, name) {
+				l.flags, l.bare = append(l.flags, a), l.bare || name[0] == 'h'
+				continue
+			}
+			f := flagAhead(commands, args[i+1:], name)
+			if f == nil {
+				f = flagNamed(flags, name)
+			}
+			given = append(given, canonical(f, a, value, joined))
 			if !takesValue(f) || joined {
 				continue
 			}
 			if i++; i < len(args) {
-				l.flags = append(l.flags, args[i])
+				given[len(given)-1] += "=" + args[i] // stays whole wherever it goes
 			} else {
 				l.bare = true
 			}
 		default:
 			if c := commandNamed(commands, a); c != nil && len(l.arguments) == 0 {
-				l.command, l.rest = c, args[i+1:]
+				l.command, l.rest = c, append(given, args[i+1:]...)
 				return l
 			}
 			l.arguments = append(l.arguments, a)
 		}
 	}
+	l.flags = append(l.flags, given...)
 	return l
+}
+
+// flagAhead is the flag of this name of the command that follows in args, or of one of
+// its subcommands; nil when that has none.
+func flagAhead(commands []*cli.Command, args []string, name string) cli.Flag {
+	for _, a := range args {
+		if c := commandNamed(commands, a); c != nil {
+			f, _ := flagBelow([]*cli.Command{c}, name)
+			return f
+		}
+	}
+	return nil
+}
+
+// flagBelow is the first flag of this name of commands and their subcommands, and the
+// path of the command that has it.
+func flagBelow(commands []*cli.Command, name string) (f cli.Flag, path string) {
+	for _, c := range commands {
+		if f := flagNamed(c.Flags, name); f != nil {
+			return f, c.Name
+		}
+		if f, below := flagBelow(c.Subcommands, name); f != nil {
+			return f, c.Name + " " + below
+		}
+	}
+	return nil, ""
 }
 
 // canonical gives a flag that may be repeated its first name, so that it can be

@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/urfave/cli/v2"
 )
@@ -32,6 +31,7 @@ func consumeCommand() *cli.Command {
 			"Records of transactions that are open or were aborted are printed too, unless --isolation read_committed is given.",
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "from", Aliases: []string{"f"}, Value: "start", Usage: "where to begin without a group: start, end, an `OFFSET`, or @TIME (RFC 3339 or Unix ms)"},
+			&cli.IntFlag{Name: "partition", Aliases: []string{"p"}, Value: -1, DefaultText: "all", Usage: "only partition `NUMBER`", Action: within("partition", 0, mostPartitions, -1)},
 			&cli.StringFlag{Name: "group", Aliases: []string{"g"}, Usage: "consume as a member of group `NAME` and commit what was printed"},
 			&cli.StringFlag{Name: "protocol", Value: typeClassic, Usage: "with --group: the group `PROTOCOL`, classic or consumer (KIP-848)"},
 			&cli.StringFlag{Name: "isolation", Value: readUncommitted, Usage: "`LEVEL`: read_committed leaves out what transactions have aborted or not ended"},
@@ -65,7 +65,8 @@ func consume(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
-	if err := requireTopics(c.Context, client, topics); err != nil {
+	only := int32(c.Int("partition"))
+	if err := requireTopics(c.Context, client, topics, only); err != nil {
 		return err
 	}
 	ctx, stop := untilInterrupted(c.Context)
@@ -80,7 +81,7 @@ func consume(c *cli.Context) error {
 		limit: c.Int("count"), isolation: c.String("isolation")}
 	if c.Bool("exit-at-end") {
 		var held string
-		if p.ends, held, err = endsNow(ctx, client, topics, c.String("from"), p.isolation); err != nil {
+		if p.ends, held, err = endsNow(ctx, client, topics, only, c.String("from"), p.isolation); err != nil {
 			return err
 		}
 		if from := c.String("from"); len(p.ends) == 0 && from != "start" && from != "end" {
@@ -98,13 +99,21 @@ func consumeOptions(c *cli.Context, topics []string) ([]kgo.Opt, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := []kgo.Opt{kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(from), kgo.FetchMaxWait(500 * time.Millisecond)}
+	opts := []kgo.Opt{kgo.ConsumeResetOffset(from), kgo.FetchMaxWait(500 * time.Millisecond)}
+	if only := int32(c.Int("partition")); only >= 0 {
+		opts = append(opts, kgo.ConsumePartitions(onePartitionOf(topics, only, from)))
+	} else {
+		opts = append(opts, kgo.ConsumeTopics(topics...))
+	}
 	if c.Bool("exit-at-end") {
 		opts = append(opts, kgo.KeepControlRecords()) // the last offset may be one's
 	}
 	if g := c.String("group"); g != "" {
 		if c.Bool("exit-at-end") {
 			return nil, usagef("consume: --exit-at-end reads every partition and so cannot go with --group; use --count or --timeout")
+		}
+		if c.Int("partition") >= 0 {
+			return nil, usagef("consume: --partition cannot go with --group, which assigns the partitions to its members")
 		}
 		opts = append(opts, kgo.ConsumerGroup(g), kgo.AutoCommitMarks())
 	} else if c.IsSet("protocol") {
@@ -163,22 +172,6 @@ func parseTimeMs(s string) (int64, error) {
 		return 0, errors.New("want a time from 1970 on")
 	}
 	return ms, nil
-}
-
-// requireTopics fails at once for a topic that does not exist: waiting for it in
-// silence is what people take for a hang.
-func requireTopics(ctx context.Context, client *kgo.Client, topics []string) error {
-	details, err := kadm.NewClient(client).ListTopicsWithInternal(ctx, topics...)
-	if err != nil {
-		return fmt.Errorf("consume: look up the topics: %w", err)
-	}
-	var failed []string
-	for _, d := range details.Sorted() {
-		if d.Err != nil {
-			failed = append(failed, describeFailure(d.Topic, d.Err, ""))
-		}
-	}
-	return failures("consume", failed)
 }
 
 func consumeLoop(ctx context.Context, client *kgo.Client, p *printer, lost *watch) error {

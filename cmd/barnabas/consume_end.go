@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -47,9 +48,10 @@ func (e endOffsets) reached(topic string, partition int32, next int64) {
 }
 
 // endsNow are the ends of the partitions that hold something at or after from, as
-// a reader with this isolation sees them; held is a line on what it does not see yet,
+// a reader with this isolation sees them, of all or of the one of this number, unless
+// that is below 0; held is a line on what it does not see yet,
 // "" when there is nothing.
-func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, isolation string) (out endOffsets, held string, err error) {
+func endsNow(ctx context.Context, client *kgo.Client, topics []string, only int32, from, isolation string) (out endOffsets, held string, err error) {
 	adm := kadm.NewClient(client)
 	begin, err := beginnings(ctx, adm, topics, from)
 	if err != nil {
@@ -59,11 +61,13 @@ func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, iso
 	if err != nil {
 		return nil, "", fmt.Errorf("consume: list end offsets: %w", err)
 	}
+	keepPartition(ends, only)
 	if isolation == readCommitted {
 		stable, err := adm.ListCommittedOffsets(ctx, topics...)
 		if err != nil {
 			return nil, "", fmt.Errorf("consume: list last stable offsets: %w", err)
 		}
+		keepPartition(stable, only)
 		if first, text := notYetStable(stable, ends); text != "" {
 			held = text + whoseTransaction(ctx, client, first)
 		}
@@ -77,6 +81,13 @@ func endsNow(ctx context.Context, client *kgo.Client, topics []string, from, iso
 		}
 	})
 	return out, held, nil
+}
+
+// keepPartition takes out all partitions but this one, none when it is below 0.
+func keepPartition(offsets kadm.ListedOffsets, only int32) {
+	for _, partitions := range offsets {
+		maps.DeleteFunc(partitions, func(p int32, _ kadm.ListedOffset) bool { return only >= 0 && p != only })
+	}
 }
 
 // notYetStable says of the first partition that holds more than readers with

@@ -44,7 +44,7 @@ func (s *sender) explain(ctx context.Context, topic string, failed *sendFailure)
 	case !errors.As(failed.err, &k) && s.partition >= 0:
 		details, err := adm.ListTopicsWithInternal(ctx, topic)
 		if n := len(details[topic].Partitions); err == nil && n > 0 && int(s.partition) >= n {
-			return fmt.Sprintf("%s has %s, counted from 0; there is no partition %d", topic, plural(n, "partition"), s.partition)
+			return noPartition(topic, n, s.partition)
 		}
 	case errors.Is(failed.err, kerr.InvalidTopicException) && !isTopicName(topic):
 		return fmt.Sprintf("%q can't be a topic's name: want up to 249 of the letters a-z and A-Z, digits, dots, _ and -, but not . or .. alone", topic)

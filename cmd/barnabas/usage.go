@@ -19,14 +19,39 @@ func usageProblem(c *cli.Context, err error, _ bool) error {
 	text := badValue(c, err.Error())
 	if unknown, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
 		unknown = strings.TrimLeft(unknown, "-")
-		text = "there is no flag " + dashed(unknown)
-		if near := config.Nearest(unknown, flagNames(flagsOf(c))); near != "" && len(unknown) > 1 {
-			text += fmt.Sprintf("; did you mean %s?", dashed(near))
-		} else {
-			text += "; after -- everything is an argument"
-		}
+		text = "there is no flag " + dashed(unknown) + insteadOf(c, unknown)
 	}
 	return usagef("%s\n`%s --help` lists what there is", text, name)
+}
+
+// insteadOf is what else an unknown flag may have been meant to be; "" when nothing
+// suggests itself.
+func insteadOf(c *cli.Context, unknown string) string {
+	name, below := "barnabas", c.App.Commands
+	if at := c.Command; at != nil && at.HelpName != "" && at.HelpName != c.App.HelpName {
+		name, below = at.HelpName, at.Subcommands
+	}
+	if near := config.Nearest(unknown, flagNames(flagsOf(c))); near != "" && len(unknown) > 1 {
+		return fmt.Sprintf("; did you mean %s?", dashed(near))
+	}
+	if f, path := flagBelow(below, unknown); f != nil {
+		return fmt.Sprintf("; commands have it, such as `%s %s`", name, path)
+	}
+	if c.Command != nil && takesFreeText(c.Command.ArgsUsage) {
+		return "; after -- everything is an argument"
+	}
+	return ""
+}
+
+// takesFreeText says whether an argument may well begin with a dash: values and names
+// that people choose for records, groups and transactions do, topics and files hardly.
+func takesFreeText(argsUsage string) bool {
+	for _, word := range []string{" [VALUE...]", "GROUP", "ID"} {
+		if strings.Contains(argsUsage, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // dashed is a flag as people write it.
