@@ -30,8 +30,9 @@ const (
 func produceCommand() *cli.Command {
 	return &cli.Command{
 		Name: "produce", Usage: "send records: each line of standard input, or each argument", ArgsUsage: "TOPIC [VALUE...]", Action: produce,
-		Description: "Without values, every line of standard input is one record.\n" +
-			"With --key-separator, what stands before the separator is the key.",
+		Description: "Without values, every line of standard input is one record, an empty one an empty record.\n" +
+			"With --key-separator, what stands before the separator is the key; a line without one is an error that ends\n" +
+			"the command: what stands before that line is sent, nothing from it on.",
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "key", Aliases: []string{"k"}, Usage: "key of every record"},
 			&cli.StringFlag{Name: "key-separator", Aliases: []string{"K"}, Usage: "split each line into key and value at `SEP`"},
@@ -79,7 +80,7 @@ func produce(c *cli.Context) error {
 		s.key = []byte(c.String("key"))
 	}
 	if err := s.sendAll(c, values); err != nil {
-		return err
+		return s.stopped(topic, err)
 	}
 	return s.finish(c, topic)
 }
@@ -161,8 +162,10 @@ func (s *sender) sendAll(c *cli.Context, values []string) error {
 		s.send(&kgo.Record{Key: s.key})
 		return nil
 	case len(values) > 0:
-		for _, v := range values {
-			s.sendLine(v)
+		for i, v := range values {
+			if err := s.sendLine(v, "value", i+1); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -175,7 +178,7 @@ func (s *sender) sendLines(c *cli.Context, in io.Reader) error {
 	}
 	lines, end := readLines(in)
 	defer close(end)
-	for s.failed.Load() == nil {
+	for n := 1; s.failed.Load() == nil; n++ {
 		select {
 		case <-s.interrupted:
 			return nil
@@ -183,7 +186,9 @@ func (s *sender) sendLines(c *cli.Context, in io.Reader) error {
 			if l.err != nil || l.last {
 				return l.err
 			}
-			s.sendLine(l.text)
+			if err := s.sendLine(l.text, "line", n); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -226,14 +231,19 @@ func readLines(in io.Reader) (lines <-chan inputLine, end chan<- struct{}) {
 	return out, done
 }
 
-func (s *sender) sendLine(line string) {
-	r := &kgo.Record{Key: s.key, Value: []byte(line)}
+// sendLine sends a line or value, the nth of its kind. One without the separator that
+// was asked for is refused, as by Kafka's own console producer with parse.key.
+func (s *sender) sendLine(text, kind string, n int) error {
+	r := &kgo.Record{Key: s.key, Value: []byte(text)}
 	if s.separator != "" {
-		if k, v, ok := strings.Cut(line, s.separator); ok {
-			r.Key, r.Value = []byte(k), []byte(v)
+		k, v, ok := strings.Cut(text, s.separator)
+		if !ok {
+			return fmt.Errorf("%s %d has no %q, which --key-separator says stands behind the key", kind, n, s.separator)
 		}
+		r.Key, r.Value = []byte(k), []byte(v)
 	}
 	s.send(r)
+	return nil
 }
 
 func (s *sender) send(r *kgo.Record) {

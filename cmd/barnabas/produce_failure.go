@@ -34,6 +34,20 @@ func (s *sender) failure(topic string, flushErr error) error {
 	return fmt.Errorf("produce: %s%s", s.explain(ctx, topic, failed), after)
 }
 
+// stopped is err, which ended the input, after what was read before it is sent.
+func (s *sender) stopped(topic string, err error) error {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
+	defer cancel()
+	if err := s.failure(topic, s.client.Flush(ctx)); err != nil {
+		return err
+	}
+	return fmt.Errorf("produce: %w; %s sent before it", err, plural(int(s.sent.Load()), "record"))
+}
+
 // explain is one line on a record that could not be sent. The client library drops
 // the broker's own message, so the usual reasons are looked up.
 func (s *sender) explain(ctx context.Context, topic string, failed *sendFailure) string {

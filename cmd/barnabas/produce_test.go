@@ -51,7 +51,9 @@ func TestProduceNamesTheBrokerThatIsAway(t *testing.T) {
 	defer client.Close()
 	s := &sender{ctx: context.Background(), client: client, partition: -1, brokers: []string{address}, patience: 200 * time.Millisecond}
 	s.sent.Add(54)
-	s.sendLine("lost")
+	if err := s.sendLine("lost", "line", 1); err != nil {
+		t.Fatal(err)
+	}
 	err = s.finish(nil, "t")
 	want := regexp.MustCompile(`^produce: no broker answers at ` + address + `: dial tcp .*refused.*, after 54 acknowledged records\nIs it running\?`)
 	if err == nil || !want.MatchString(err.Error()) {
