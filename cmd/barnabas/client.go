@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -148,9 +145,4 @@ func rootCause(err error) error {
 		return op
 	}
 	return err
-}
-
-// untilInterrupted is a context that ends at the first Ctrl-C or SIGTERM.
-func untilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 }

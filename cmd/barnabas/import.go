@@ -8,10 +8,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -89,7 +87,7 @@ func importTopics(c *cli.Context) error {
 		return fmt.Errorf("import: %w", err)
 	}
 	defer source.Close()
-	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(c.Context)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	run := &importRun{

@@ -33,7 +33,7 @@ const sameWish = 500 * time.Millisecond
 func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "start a broker", Action: serve, Flags: serveFlags(),
-		Description: "Serves until SIGINT or SIGTERM, which finish what was accepted; a second signal stops at once.\n" +
+		Description: "Serves until SIGINT, SIGTERM or SIGHUP, which finish what was accepted; a second signal stops at once.\n" +
 			"Settings: flags before environment variables (KAFKA_NUM_PARTITIONS=3 is num.partitions) before the\n" +
 			"file of --config before the defaults. A wrong value is refused by name, with exit code 2; a key\n" +
 			"that nobody knows is a warning, with the nearest one that is known.",
@@ -45,12 +45,12 @@ func serve(c *cli.Context) error {
 	if c.Args().Present() {
 		return usagef("serve takes no arguments, only flags; %q is one", c.Args().First())
 	}
-	extra, remove, err := ephemeralFolder(c)
+	temporary, err := ephemeralFolder(c)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	static, warnings, err := loadConfig(c, os.Environ(), extra...)
+	defer temporary.remove()
+	static, warnings, err := loadConfig(c, os.Environ(), temporary.settings...)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,11 @@ func serve(c *cli.Context) error {
 	for _, w := range warnings {
 		log.Warn(w)
 	}
+	if temporary.swept > 0 {
+		log.Info("removed what brokers with --ephemeral have left that were killed", "folders", temporary.swept)
+	}
 
-	stop := newStopper(log, remove)
+	stop := newStopper(log, temporary.remove)
 	defer stop.release()
 	node, err := server.Start(server.Env{
 		Clock: clock.Real(), FS: vfs.OS(), Random: rand.Uint64, Log: log, LogLevel: level,
@@ -83,23 +86,6 @@ func serve(c *cli.Context) error {
 		b.print(c.App.Writer)
 	}
 	return untilStopped(node, stop, log)
-}
-
-// ephemeralFolder makes the temporary data folder of --ephemeral; remove takes it
-// away again.
-func ephemeralFolder(c *cli.Context) (extra []config.Setting, remove func(), err error) {
-	if !c.Bool("ephemeral") {
-		return nil, func() {}, nil
-	}
-	if c.IsSet("data") {
-		return nil, nil, usagef("--data and --ephemeral: want one of the two")
-	}
-	folder, err := os.MkdirTemp("", "barnabas-")
-	if err != nil {
-		return nil, nil, fmt.Errorf("--ephemeral: %w", err)
-	}
-	extra = []config.Setting{{Key: config.LogDirs.Name, Value: folder, Where: "flag --ephemeral"}}
-	return extra, func() { _ = os.RemoveAll(folder) }, nil
 }
 
 // untilStopped waits for a signal or the node's failure, and stops it.
@@ -133,7 +119,7 @@ type stopper struct {
 
 func newStopper(log *slog.Logger, remove func()) *stopper {
 	s := &stopper{asked: make(chan struct{}), signals: make(chan os.Signal, 2)}
-	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(s.signals, stopSignals()...)
 	go func() {
 		if _, ok := <-s.signals; !ok {
 			return
