@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -114,9 +113,20 @@ func describeResource(ctx context.Context, c *cli.Context, adm *kadm.Client) (ka
 		return kadm.ResourceConfig{}, fmt.Errorf("%s: the broker answered nothing", verb)
 	}
 	if all[0].Err != nil {
-		return kadm.ResourceConfig{}, fmt.Errorf("%s: %s", verb, describeFailure(all[0].Name, all[0].Err, all[0].ErrMessage))
+		return kadm.ResourceConfig{}, fmt.Errorf("%s: %s", verb, describeFailure(resourceName(c, all[0].Name), all[0].Err, all[0].ErrMessage))
 	}
 	return all[0], nil
+}
+
+// resourceName is what a broker calls NAME, for people: a broker's is its bare number.
+func resourceName(c *cli.Context, name string) string {
+	switch {
+	case c.String("topic") != "":
+		return name
+	case name == "":
+		return "all brokers"
+	}
+	return "broker " + name
 }
 
 // nodeIDs is what --node means: one id, or none for all brokers.
@@ -239,7 +249,7 @@ func configSet(c *cli.Context) error {
 		var failed []string
 		for _, r := range responses {
 			if r.Err != nil {
-				failed = append(failed, describeFailure(cmp.Or(r.Name, "all brokers"), r.Err, r.ErrMessage)+afterRestart(r.ErrMessage))
+				failed = append(failed, describeFailure(resourceName(c, r.Name), r.Err, r.ErrMessage)+afterRestart(r.ErrMessage))
 			}
 		}
 		if err := failures("config set", failed); err != nil {

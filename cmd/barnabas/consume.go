@@ -27,6 +27,7 @@ func consumeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "consume", Usage: "print records as they come", ArgsUsage: "TOPIC...", Action: consume,
 		Description: "Prints values, one a line, until interrupted. -o json prints whole records, one JSON object a line.\n" +
+			"A value that is none, a tombstone, and with --keys a key that is none are printed as null.\n" +
 			"A broker that goes away is waited for; standard error tells it.\n" +
 			"Records of transactions that are open or were aborted are printed too, unless --isolation read_committed is given.",
 		Flags: clientFlags(
@@ -253,11 +254,20 @@ func (p *printer) printText(r *kgo.Record) error {
 		p.w.WriteByte('\t')
 	}
 	if p.keys {
-		p.w.Write(r.Key)
+		p.w.Write(orNull(r.Key))
 		p.w.WriteByte('\t')
 	}
-	p.w.Write(r.Value)
+	p.w.Write(orNull(r.Value))
 	return p.w.WriteByte('\n')
+}
+
+// orNull prints a key or value that is none, such as a tombstone's, as Kafka's console
+// consumer does: an empty one is another thing.
+func orNull(b []byte) []byte {
+	if b == nil {
+		return []byte("null")
+	}
+	return b
 }
 
 // recordView is one record of -o json. Bytes that are not UTF-8 come as base64

@@ -272,8 +272,13 @@ func (s *sender) finish(c *cli.Context, topic string) error {
 	})
 }
 
-// isTerminal says whether f is a person's terminal.
+// isTerminal says whether f is a person's terminal: a character device, and not the
+// one that is always at its end.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }

@@ -25,7 +25,7 @@ var apiNotes = map[int16]string{
 	3:  "Brokers, topics and leaders. Topics are created by asking for them; their rows have an error until they are there.",
 	8:  "Commits consumer offsets.",
 	9:  "Reads committed offsets.",
-	10: "Which broker coordinates a group.",
+	10: "Which broker coordinates a group or a transactional id.",
 	11: "Joins a classic consumer group.",
 	12: "Keeps a member of a classic group alive.",
 	13: "Leaves a group, or removes members from it.",

@@ -30,6 +30,30 @@ func TestDocsAreFresh(t *testing.T) {
 	}
 }
 
+// Every key that has an effect is in the contents, and each link leads to one heading.
+func TestDocsContents(t *testing.T) {
+	text := string(Markdown())
+	headings := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^##+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		headings[anchor(m[1])]++
+	}
+	links := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\[([^\]]+)\]\(#([^)]+)\)`).FindAllStringSubmatch(text, -1) {
+		links[m[1]] = true
+		if headings[m[2]] == 0 || anchor(m[1]) != m[2] {
+			t.Errorf("%s leads to #%s, of which there are %d", m[1], m[2], headings[m[2]])
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### ([a-z.]+)$`).FindAllStringSubmatch(text, -1) {
+		if !links[m[1]] || headings[anchor(m[1])] != 1 {
+			t.Errorf("%s is not in the contents, or its anchor is another key's", m[1])
+		}
+	}
+	if anchor("Barnabas's own") != "barnabass-own" || anchor("num.io.threads") != "numiothreads" {
+		t.Error("anchors are not GitHub's")
+	}
+}
+
 // A key that docs/config.md says has an effect is read by the program.
 func TestDocsTellTheTruth(t *testing.T) {
 	var sources, tables strings.Builder

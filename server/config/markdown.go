@@ -24,25 +24,81 @@ A value that a key does not take is refused by name, with where it came from, an
 A key that nobody knows is a warning with the nearest one that is known.
 `
 
+// section is a heading of docs/config.md and the keys below it.
+type section struct {
+	title string
+	keys  []*Decl
+}
+
+const (
+	topicSection    = "A topic's keys that stand on their own"
+	noEffectSection = "Known, and without effect here"
+)
+
+// sections are the keys that have an effect.
+func sections() []section {
+	var list []section
+	for _, family := range []string{familyBroker, familyLog, familyNetwork, familyGroup, familyTxn, familyOurs} {
+		s := section{title: family}
+		for _, d := range brokerKeys.list {
+			if d.family == family && !d.NoEffect {
+				s.keys = append(s.keys, d)
+			}
+		}
+		list = append(list, s)
+	}
+	own := section{title: topicSection}
+	for _, d := range topicKeys.sorted() {
+		if d.Broker == "" && !d.NoEffect {
+			own.keys = append(own.keys, d)
+		}
+	}
+	return append(list, own)
+}
+
+// writeContents links every section and key: there are too many to scroll through.
+func writeContents(b *bytes.Buffer, list []section) {
+	b.WriteString("\n## Contents\n\n")
+	for _, s := range list {
+		links := make([]string, len(s.keys))
+		for i, d := range s.keys {
+			links[i] = link(d.Name)
+		}
+		fmt.Fprintf(b, "- **%s**: %s\n", link(s.title), strings.Join(links, ", "))
+	}
+	fmt.Fprintf(b, "- **%s**\n", link(noEffectSection))
+}
+
+// link is a link to a heading of the same page.
+func link(heading string) string { return "[" + heading + "](#" + anchor(heading) + ")" }
+
+// anchor is the name that GitHub gives to a heading: letters in lower case, digits,
+// _ and -, a dash for each blank, and nothing of the rest.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, strings.ToLower(heading))
+}
+
 // Markdown is docs/config.md.
 func Markdown() []byte {
 	var b bytes.Buffer
 	b.WriteString(docsHead)
-	for _, family := range []string{familyBroker, familyLog, familyNetwork, familyGroup, familyTxn, familyOurs} {
-		fmt.Fprintf(&b, "\n## %s\n", family)
-		for _, d := range brokerKeys.list {
-			if d.family == family && !d.NoEffect {
-				writeKey(&b, d)
-			}
-		}
-	}
-	b.WriteString("\n## A topic's keys that stand on their own\n")
-	for _, d := range topicKeys.sorted() {
-		if d.Broker == "" && !d.NoEffect {
+	list := sections()
+	writeContents(&b, list)
+	for _, s := range list {
+		fmt.Fprintf(&b, "\n## %s\n", s.title)
+		for _, d := range s.keys {
 			writeKey(&b, d)
 		}
 	}
-	b.WriteString("\n## Known, and without effect here\n\nThese keys of Kafka are accepted, checked and reported, so that files and tools work unchanged. " +
+	b.WriteString("\n## " + noEffectSection + "\n\nThese keys of Kafka are accepted, checked and reported, so that files and tools work unchanged. " +
 		"They belong to what Barnabas does in another way, or doesn't do yet.\nWhere leaving a setting out in silence would be dangerous, the table says that it is refused.\n")
 	for _, family := range []string{familyBroker, familyGroup, familyTxn, familyCleaner, familyShare, familyStreams, familyTiered, familySecurity} {
 		var rows strings.Builder

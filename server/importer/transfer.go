@@ -192,9 +192,13 @@ func (t *transfer) note(v batch.View) error {
 	return nil
 }
 
-// readable is how many of a batch's records are not below the log's start. Of a
-// compacted batch that the start divides it is the most that there can be.
+// readable is how many of a batch's records readers get: those not below the log's
+// start, and no markers of transactions. Of a compacted batch that the start divides it
+// is the most that there can be.
 func (t *transfer) readable(v batch.View) int64 {
+	if v.IsControl() {
+		return 0
+	}
 	return max(min(int64(v.NumRecords()), v.NextOffset()-t.start()), 0)
 }
 
