@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -96,9 +97,7 @@ func (c *Conn) serve(r *Request) {
 	defer r.served()
 	defer func() {
 		if p := recover(); p != nil {
-			c.srv.metrics.panics.Inc()
-			c.srv.log.Error("panic in a request handler", "peer", c.peer(),
-				"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
+			c.panicked("a request handler", p)
 			if !r.ended.Load() {
 				r.requeued = false
 				r.Hangup("internal error")
@@ -106,6 +105,17 @@ func (c *Conn) serve(r *Request) {
 		}
 	}()
 	c.srv.handler.Serve(r)
+}
+
+// errPanic ends a connection whose serving has panicked.
+var errPanic = errors.New("internal error")
+
+// panicked counts and reports a panic, inside the deferred function that has
+// recovered it; the caller ends the connection.
+func (c *Conn) panicked(where string, p any) {
+	c.srv.metrics.panics.Inc()
+	c.srv.log.Error("panic in "+where, "peer", c.peer(),
+		"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
 }
 
 // settle gives a request whose Serve has returned its slot. The reader and the

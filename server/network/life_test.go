@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -257,4 +258,66 @@ func TestStartFailsWholeAndSeveralListeners(t *testing.T) {
 			t.Errorf("start with %+v: %v", bad, err)
 		}
 	}
+}
+
+// reset closes a connection so that its peer sees it fail, as when a client is
+// killed that has not read all of its answers.
+func (c client) reset() {
+	c.t.Helper()
+	if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+		c.t.Fatal(err)
+	}
+	c.Close()
+}
+
+// TestPeersResetWhileTheyWait has clients reset connections that are not read, for
+// want of memory or with too many requests under way, before they are read again:
+// such a socket has no peer's address any more.
+func TestPeersResetWhileTheyWait(t *testing.T) {
+	const clients = 20
+	t.Run("memory", func(t *testing.T) {
+		eachTransport(t, func(t *testing.T, o network.Options) {
+			o.Limits = network.Limits{QueuedBytes: 2 << 20, RequestMaxBytes: 4 << 20}
+			f := start(t, o)
+			holder := f.dial()
+			holder.send(request(keySilent, 1, make([]byte, 4<<20-8))[:2<<20])
+			f.eventually("half of the frame is there", func() bool { return f.RequestBytes() >= 2<<20 })
+			var waiting []client
+			for range clients {
+				c := f.dial()
+				c.send(request(keySilent, 1, make([]byte, 3<<20))[:128<<10])
+				waiting = append(waiting, c)
+			}
+			f.eventually("all wait", func() bool { return f.RequestWaiters() == clients })
+			for _, c := range waiting {
+				c.reset()
+			}
+			holder.Close()
+			f.eventually("all connections are gone", func() bool { return f.Connections() == 0 })
+			f.dial().ping(1)
+		})
+	})
+	t.Run("requests", func(t *testing.T) {
+		eachTransport(t, func(t *testing.T, o network.Options) {
+			f := start(t, o)
+			var full []client
+			for range clients {
+				c := f.dial()
+				c.send(bytes.Repeat(request(keyHeld, 1, nil), network.OutstandingMax+10))
+				full = append(full, c)
+			}
+			f.eventually("all are full", func() bool { return f.h.served.Load() == clients*network.OutstandingMax })
+			if !o.Std { // else the turns of the readers go on while they wait
+				f.settled()
+			}
+			for _, c := range full {
+				c.reset()
+			}
+			f.eventually("all connections are gone", func() bool {
+				f.dropHeld()
+				return f.Connections() == 0
+			})
+			f.dial().ping(1)
+		})
+	})
 }

@@ -96,13 +96,20 @@ type loopLink struct {
 
 func loopLinkOf(g gnet.Conn) *loopLink { return g.Context().(*loopLink) }
 
-// enroll waits for a loop to take nc, which it closes.
+// enroll waits for a loop to take nc, which it closes. A socket that its peer has
+// reset has no peer's address any more, which gnet does not expect. nc keeps the
+// addresses that it was made with, so one look is enough.
 func (l *loopLink) enroll(nc net.Conn) {
 	defer l.e.enrolling.Done()
 	l.c.mu.Lock()
 	before := l.opens
 	l.c.mu.Unlock()
-	_, err := l.e.client.EnrollContext(nc, l)
+	if nc.RemoteAddr() == nil || nc.LocalAddr() == nil {
+		nc.Close()
+		l.end(closedPeer, "the peer reset the connection while it was not read")
+		return
+	}
+	err := l.register(nc)
 	l.c.mu.Lock()
 	failed := l.opens == before // OnOpen was not called, whatever gnet says
 	l.c.mu.Unlock()
@@ -113,6 +120,19 @@ func (l *loopLink) enroll(nc net.Conn) {
 		}
 		l.end(closedError, detail)
 	}
+}
+
+// register has gnet take nc, on this goroutine as far as its loop: a panic there
+// costs the connection only.
+func (l *loopLink) register(nc net.Conn) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.c.panicked("enrolling a connection", p)
+			err = errPanic
+		}
+	}()
+	_, err = l.e.client.EnrollContext(nc, l)
+	return err
 }
 
 // OnOpen puts a new or resumed connection on its loop.

@@ -238,6 +238,10 @@ func (s *Server) accept(l *listener, e engine) {
 // max.connections it waits for another to close, as Kafka does.
 func (s *Server) admit(nc net.Conn, l *listener, e engine) {
 	c := &Conn{srv: s, id: s.lastID.Add(1), listener: l, remote: nc.RemoteAddr(), local: nc.LocalAddr()}
+	if c.remote == nil || c.local == nil { // it has failed already
+		nc.Close()
+		return
+	}
 	c.lastInMs.Store(s.nowMs())
 	ip := ipOf(c.remote)
 	for {
