@@ -24,6 +24,9 @@ func (n *Node) openFolder() error {
 	if n.ident, err = lifecycle.Open(n.env.FS, dir, want, n.env.newRand()); err != nil {
 		return inUse(dir, err)
 	}
+	if err := checkMetadataEnd(n.env, dir); err != nil {
+		return err
+	}
 	n.store, err = storage.Open(storage.Env{
 		FS: n.env.FS, Clock: n.env.Clock, Logger: n.env.Log, Metrics: n.env.Metrics, Rand: n.env.Random,
 		OnOffline: n.logOffline,

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/cluster/controller"
+	"github.com/barnabas-mq/barnabas/cluster/lifecycle"
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/cluster/quorum"
 	"github.com/barnabas-mq/barnabas/server/api"
@@ -30,8 +31,10 @@ func (n *Node) openMetadata() error {
 			DescribeTopic:         n.describeTopic,
 		},
 	})
+	end := lifecycle.NewMetadataEnd(n.env.FS, n.store.Dir(), n.env.Log)
+	n.onClose("end of the metadata log", quiet(end.Close))
 	var err error
-	n.quorum, err = quorum.Open(quorum.Options{ID: n.ident.QuorumID, DB: n.db, Machine: n.driver, Log: n.env.Log})
+	n.quorum, err = quorum.Open(quorum.Options{ID: n.ident.QuorumID, DB: n.db, Machine: n.driver, Log: n.env.Log, Persisted: end.Note})
 	if err != nil {
 		return err
 	}

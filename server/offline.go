@@ -116,9 +116,13 @@ func (o *Offline) ImportOffsets(e group.Exported) error {
 // makeOffsetsTopic makes the groups' topic as its first use does.
 func (o *Offline) makeOffsetsTopic() error {
 	made := o.n.internalTopic(group.Topic)
+	return o.makeTopic(group.Topic, made.Partitions, made.Configs)
+}
+
+func (o *Offline) makeTopic(name string, partitions int32, configs [][2]string) error {
 	t := kmsg.NewCreateTopicsRequestTopic()
-	t.Topic, t.NumPartitions, t.ReplicationFactor = group.Topic, made.Partitions, 1
-	for _, c := range made.Configs {
+	t.Topic, t.NumPartitions, t.ReplicationFactor = name, partitions, 1
+	for _, c := range configs {
 		tc := kmsg.NewCreateTopicsRequestTopicConfig()
 		tc.Name, tc.Value = c[0], &c[1]
 		t.Configs = append(t.Configs, tc)
@@ -174,6 +178,9 @@ func Look(env Env, static *config.Static) (*View, error) {
 
 // readImage replays the metadata log without changing it.
 func readImage(env Env, dir string, ident lifecycle.Identity) (*metadata.Image, error) {
+	if err := checkMetadataEnd(env, dir); err != nil {
+		return nil, err
+	}
 	db, err := kv.OpenReadOnly(env.FS, lifecycle.StoreDir(dir), env.Log)
 	if err != nil {
 		return nil, inUse(dir, err)

@@ -15,7 +15,7 @@ import (
 var dumpsOfSmallFiles = map[string]func(io.Writer, []byte) error{
 	recoveryPointFile: dumpCheckpoint, highWatermarkFile: dumpCheckpoint, logStartFile: dumpCheckpoint, cleanedFile: dumpCheckpoint,
 	epochFile: dumpEpochs, partitionMetadataFile: dumpPartitionMetadata,
-	metaPropertiesFile: dumpMetaProperties, cleanShutdownFile: dumpCleanShutdown,
+	metaPropertiesFile: dumpMetaProperties, cleanShutdownFile: dumpCleanShutdown, MetadataEndFile: dumpMetadataEnd,
 }
 
 // IsDataFile says whether a file with this name is one that Dump reads.
@@ -29,8 +29,8 @@ func IsDataFile(name string) bool {
 }
 
 // Dump prints a file of a data directory for people: a .log, .index, .timeindex,
-// .txnindex or .snapshot, a checkpoint, partition.metadata, meta.properties or the mark of
-// a clean stop. The name decides how the content is read. What was printed
+// .txnindex or .snapshot, a checkpoint, partition.metadata, meta.properties, metadata-end or
+// the mark of a clean stop. The name decides how the content is read. What was printed
 // before an error is sound.
 func Dump(w io.Writer, name string, r io.ReaderAt, sizeBytes int64) error {
 	base := filepath.Base(name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,7 @@ func TestDumpOfTextFiles(t *testing.T) {
 		"partition.metadata":               {"version: 0\ntopic_id: AQIDAAAAAAAAAAAAAAAAAA", "topicId: AQIDAAAAAAAAAAAAAAAAAA\n"},
 		"meta.properties":                  {"#x\nnode.id=1\nversion=1\n", "#\nnode.id=1\nversion=1\n"},
 		".kafka_cleanshutdown":             {`{"version":0,"brokerEpoch":7}`, "brokerEpoch: 7\n"},
+		"metadata-end":                     {"version: 0\nindex: 00000000000000000057\ncrc: d0c112bd\n", "index: 57\n"},
 	} {
 		var out strings.Builder
 		if !IsDataFile(name) {
@@ -131,4 +133,32 @@ func FuzzMetaProperties(f *testing.F) {
 			t.Fatalf("%q became %q: %v", b, m.Encode(), err)
 		}
 	})
+}
+
+// A metadata-end that is damaged anywhere is not believed.
+func TestMetadataEndFormat(t *testing.T) {
+	whole := EncodeMetadataEnd(57)
+	if len(whole) != len(EncodeMetadataEnd(math.MaxUint64)) {
+		t.Fatal("its length changes: it is replaced in place")
+	}
+	for _, index := range []uint64{0, 1, 57, math.MaxUint64} {
+		if got, err := ParseMetadataEnd(EncodeMetadataEnd(index)); err != nil || got != index {
+			t.Errorf("%d reads as %d, %v", index, got, err)
+		}
+	}
+	for i := range whole {
+		flipped := bytes.Clone(whole)
+		flipped[i] ^= 1
+		if got, err := ParseMetadataEnd(flipped); err == nil {
+			t.Errorf("byte %d flipped: %d", i, got)
+		}
+		if got, err := ParseMetadataEnd(whole[:i]); err == nil && i > 0 {
+			t.Errorf("cut to %d bytes: %d", i, got)
+		}
+	}
+	for _, empty := range [][]byte{{}, make([]byte, len(whole))} {
+		if got, err := ParseMetadataEnd(empty); err != nil || got != 0 {
+			t.Errorf("empty: %d, %v", got, err)
+		}
+	}
 }

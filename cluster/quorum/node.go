@@ -244,6 +244,9 @@ func (n *Node) work() error {
 			return err
 		}
 		n.pending = nil
+		if sync && n.opts.Persisted != nil {
+			n.opts.Persisted(n.store.last)
+		}
 		n.number(rd.Entries)
 		if err := n.apply(rd.CommittedEntries); err != nil {
 			return err

@@ -65,6 +65,9 @@ type Options struct {
 	DB      *kv.DB
 	Machine StateMachine
 	Log     *slog.Logger
+	// Persisted is told, on the node's goroutine, of the last index that is durable
+	// after entries were added. It may be nil.
+	Persisted func(index uint64)
 	// SnapshotEntries and SnapshotBytes override how much log leads to a
 	// snapshot; 0 is the default.
 	SnapshotEntries, SnapshotBytes int

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -41,4 +42,22 @@ func Visit(db *kv.DB, snapshot func(data []byte, index, term uint64) error, entr
 		err = bad
 	}
 	return err
+}
+
+// End is the index of the last entry that a stopped node's store holds, 0 when it
+// holds no log. Nothing but the ends are read.
+func End(db *kv.DB) (index uint64, err error) {
+	meta, ok, err := db.Get(metaKey)
+	if err != nil || !ok {
+		return 0, err
+	}
+	snap, err := decodeMeta(meta)
+	if err != nil {
+		return 0, err
+	}
+	key, err := db.Last(entryPrefix)
+	if err != nil || len(key) != len(entryPrefix)+8 {
+		return snap.index, err
+	}
+	return max(snap.index, binary.BigEndian.Uint64(key[len(entryPrefix):])), nil
 }

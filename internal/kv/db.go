@@ -317,6 +317,21 @@ func (d *DB) readPage(prefix, from []byte) (page, error) {
 	})
 }
 
+// Last is the last key with the prefix; nil when there is none.
+func (d *DB) Last(prefix []byte) (key []byte, err error) {
+	return result(d, "scan", func() (key []byte, err error) {
+		it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: PrefixEnd(prefix)})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, it.Close()) }()
+		if it.Last() {
+			key = slices.Clone(it.Key())
+		}
+		return key, it.Error()
+	})
+}
+
 // PrefixEnd is the first key after all that start with prefix; nil when there is
 // no such key.
 func PrefixEnd(prefix []byte) []byte {

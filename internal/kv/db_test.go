@@ -76,6 +76,18 @@ func TestApplyGetScan(t *testing.T) {
 	}
 }
 
+func TestLast(t *testing.T) {
+	d := open(t, vfs.NewMem(), "/kv")
+	if err := d.Apply([]Op{put("a/1", ""), put("a/3", ""), put("a/2", ""), put("b/9", "")}, false); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, want := range map[string]string{"a/": "a/3", "b/": "b/9", "": "b/9", "c/": "", "a/4": ""} {
+		if key, err := d.Last([]byte(prefix)); err != nil || string(key) != want {
+			t.Errorf("last of %q is %q, %v, want %q", prefix, key, err, want)
+		}
+	}
+}
+
 // TestScanPages goes over more than one page, and stops where it is told to.
 func TestScanPages(t *testing.T) {
 	d := open(t, vfs.OS(), t.TempDir())
