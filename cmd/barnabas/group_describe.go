@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -71,7 +70,7 @@ func groupDescribe(c *cli.Context) error {
 		}
 		var failed []string
 		views := []groupView{}
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(groups))) {
+		for _, name := range groups {
 			if err := missing[name]; err != nil {
 				failed = append(failed, describeFailure(name, err, ""))
 				continue

@@ -46,7 +46,7 @@ func produceCommand() *cli.Command {
 }
 
 func produce(c *cli.Context) error {
-	args, err := names(c, "topic")
+	args, err := arguments(c, "topic")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
@@ -51,12 +52,29 @@ func topicCommand() *cli.Command {
 	}
 }
 
-// names are the command's arguments, at least one.
+// names are what the command's arguments name, at least one, each one time.
 func names(c *cli.Context, noun string) ([]string, error) {
+	list, err := arguments(c, noun)
+	return once(list), err
+}
+
+// arguments are the command's arguments as they stand, at least one.
+func arguments(c *cli.Context, noun string) ([]string, error) {
 	if c.NArg() == 0 {
 		return nil, usagef("%s: name at least one %s", c.Command.FullName(), noun)
 	}
 	return c.Args().Slice(), nil
+}
+
+// once are the names in the order in which they were given, each one time.
+func once(list []string) []string {
+	var out []string
+	for _, name := range list {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // keyValues reads KEY=VALUE; where is the flag or the command that they were given to.
@@ -278,8 +296,10 @@ func topicDelete(c *cli.Context) error {
 			return fmt.Errorf("delete: %w", err)
 		}
 		failed, deleted, missing := []string{}, []string{}, []string{}
-		for _, r := range responses.Sorted() {
+		for _, name := range topics {
+			r, ok := responses[name]
 			switch {
+			case !ok:
 			case r.Err == nil:
 				deleted = append(deleted, r.Topic)
 			case c.Bool("if-exists") && kadmCode(r.Err) == "UNKNOWN_TOPIC_OR_PARTITION":

@@ -54,13 +54,11 @@ func topicCreate(c *cli.Context) error {
 // that failed. Those that exist are looked up when that is no failure.
 func createdRows(ctx context.Context, adm *kadm.Client, topics []string, responses kadm.CreateTopicResponses, existingToo bool) (rows []createdRow, failed []string, err error) {
 	var existing kadm.TopicDetails
-	seen := map[string]bool{}
 	for _, name := range topics {
 		r, ok := responses[name]
-		if !ok || seen[name] {
+		if !ok {
 			continue
 		}
-		seen[name] = true
 		switch {
 		case r.Err == nil:
 			rows = append(rows, createdRow{topicRow{name, topicID(r.ID), int(r.NumPartitions), int(r.ReplicationFactor)}, true})

@@ -73,16 +73,17 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics []string) (v
 	if err != nil {
 		return nil, nil, fmt.Errorf("describe: %w", err)
 	}
-	for _, d := range details.Sorted() {
-		if d.Err != nil {
+	topics = slices.DeleteFunc(slices.Clone(topics), func(name string) bool {
+		d, ok := details[name]
+		if ok && d.Err != nil {
 			failed = append(failed, describeFailure(d.Topic, d.Err, ""))
-			delete(details, d.Topic)
+			delete(details, name)
 		}
-	}
-	if len(details) == 0 {
+		return !ok || d.Err != nil
+	})
+	if len(topics) == 0 {
 		return nil, failed, nil
 	}
-	topics = details.Names()
 	starts, err := adm.ListStartOffsets(ctx, topics...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("describe: list start offsets: %w", err)
@@ -103,7 +104,8 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics []string) (v
 	if err != nil {
 		return nil, nil, fmt.Errorf("describe: log dirs: %w", err)
 	}
-	for _, d := range details.Sorted() {
+	for _, name := range topics {
+		d := details[name]
 		v := topicView{Topic: d.Topic, ID: topicID(d.ID), Internal: d.IsInternal, Settings: ownSettings(configs, d.Topic)}
 		for _, p := range d.Partitions.Sorted() {
 			pv := partitionView{Partition: p.Partition, Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, Replicas: append([]int32{}, p.Replicas...), ISR: append([]int32{}, p.ISR...), StartOffset: -1, EndOffset: -1, LastStableOffset: -1}

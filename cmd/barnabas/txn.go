@@ -184,7 +184,11 @@ func txnDescribe(c *cli.Context) error {
 			return fmt.Errorf("describe transactions: %w", err)
 		}
 		views, failed := []txnView{}, []string{}
-		for _, d := range described.Sorted() {
+		for _, id := range list {
+			d, ok := described[id]
+			if !ok {
+				continue
+			}
 			if d.Err != nil {
 				failed = append(failed, describeFailure(d.TxnID, d.Err, ""))
 				continue
