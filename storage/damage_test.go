@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/protocol"
 	"github.com/barnabas-mq/barnabas/storage/segment"
@@ -61,6 +62,7 @@ func TestDamagedFiles(t *testing.T) {
 			} else {
 				w.write(path, test.content)
 			}
+			w.logger = telemetry.Discard()
 			w.mustOpen()
 			l = w.log()
 			w.settle()

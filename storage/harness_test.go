@@ -2,10 +2,12 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,10 +34,26 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, fs: vfs.NewMem(), clock: clock.NewManual(time.UnixMilli(1_000_000)), logger: telemetry.Discard(), rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{t: t, fs: vfs.NewMem(), clock: clock.NewManual(time.UnixMilli(1_000_000)), logger: slog.New(neverMissing{telemetry.Discard().Handler(), t}), rand: rand.New(rand.NewPCG(seed, 1))}
 	w.fs.SetNow(w.clock.Now)
 	w.cfg = StoreConfig{FlushBehindBytes: 4000, RetentionCheck: time.Hour, CheckpointEvery: time.Hour, ReserveBytes: -1, OpenFiles: 8}
 	return w
+}
+
+// neverMissing fails a test that is told of lost segments: no crash loses any. Tests
+// that remove files have a logger of their own.
+type neverMissing struct {
+	slog.Handler
+	t *testing.T
+}
+
+func (neverMissing) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (n neverMissing) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "missing") {
+		n.t.Errorf("told without reason: %s", r.Message)
+	}
+	return nil
 }
 
 func (w *world) spawn(f func()) {

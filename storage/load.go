@@ -229,6 +229,7 @@ func (f *folderFiles) add(e fs.DirEntry, base int64, suffix string) error {
 func (l *Log) openSegments(f *folderFiles) ([]*segment.Segment, error) {
 	slices.Sort(f.bases)
 	slices.Sort(f.snapshots)
+	l.tellMissing(f)
 	for base, sizes := range f.sizes {
 		if sizes.LogBytes < 0 {
 			if err := l.removeOrphans(base); err != nil {

@@ -49,6 +49,7 @@ type Log struct {
 	// cuts counts truncations, after which offsets are used again.
 	cuts      atomic.Int64
 	flushSoon atomic.Bool // a flush is on its way
+	gaps      sync.Map    // base offsets of segments that a gap was told before
 
 	maintenance chan struct{}
 

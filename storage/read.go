@@ -93,6 +93,9 @@ func (l *Log) readSegments(req ReadRequest, limit, end int64) (segment.Result, [
 		if err != nil || !r.Beyond {
 			return r, segments[i:], err
 		}
+		if next < limit {
+			l.tellGap(s, req.Offset, segments[i+1])
+		}
 	}
 	return segment.Result{}, nil, nil
 }
