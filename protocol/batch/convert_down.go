@@ -19,6 +19,8 @@ type DownOptions struct {
 	// batches that are not compressed: some clients take what they get. A wrapper
 	// is always whole.
 	FromOffset int64
+	// Set is what the messages are added to, nil for a new set. It is changed.
+	Set []byte
 	// MaxBytes bounds the set; the first message is given whatever its size.
 	MaxBytes int
 	// MaxDecodedBytes bounds the decompression of a batch; 0 is
@@ -29,7 +31,7 @@ type DownOptions struct {
 // Down is a message set that was made of batches.
 type Down struct {
 	Set []byte
-	// NumRecords is the number of messages in it.
+	// NumRecords is the number of messages that were added.
 	NumRecords int
 	// NextOffset is where the batches go on that were not looked at.
 	NextOffset int64
@@ -44,7 +46,7 @@ type Down struct {
 // the set, and is an error where it is the first. Besides the set one record is in
 // memory at a time.
 func ConvertDown(batches []byte, o DownOptions) (Down, error) {
-	d := downConverter{o: &o, out: Down{NextOffset: o.FromOffset}}
+	d := downConverter{o: &o, out: Down{Set: o.Set, NextOffset: o.FromOffset}}
 	if o.MaxDecodedBytes <= 0 {
 		o.MaxDecodedBytes = DefaultMaxDecodedBytes
 	}

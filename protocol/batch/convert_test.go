@@ -336,6 +336,35 @@ func TestConvertDownLimits(t *testing.T) {
 	}
 }
 
+// TestConvertDownAdds converts batches one by one into one set, which is as if they had
+// been converted together, and ends where the set is full.
+func TestConvertDownAdds(t *testing.T) {
+	first := build(BuilderOptions{BaseOffset: 10}, []Record{{Offset: 10, Value: []byte("a")}, {Offset: 11, Value: []byte("b")}})
+	second := build(BuilderOptions{BaseOffset: 12, Codec: Gzip}, []Record{{Offset: 12, Value: []byte("c")}})
+	third := build(BuilderOptions{BaseOffset: 13}, []Record{{Offset: 13, Value: []byte("d")}})
+	for magic := range int8(2) {
+		whole, err := ConvertDown(slices.Concat(first, second, third), DownOptions{Magic: magic, FromOffset: 11, MaxBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var set []byte
+		for i, b := range [][]byte{first, second, third} {
+			d, err := ConvertDown(b, DownOptions{Magic: magic, FromOffset: 11, Set: set, MaxBytes: len(whole.Set)})
+			if err != nil || d.NumRecords != 1 || d.NextOffset != View(b).NextOffset() {
+				t.Fatalf("v%d, batch %d: %+v, %v", magic, i, d, err)
+			}
+			set = d.Set
+		}
+		if !bytes.Equal(set, whole.Set) {
+			t.Errorf("v%d: %d bytes, want the %d of one conversion", magic, len(set), len(whole.Set))
+		}
+		full, err := ConvertDown(third, DownOptions{Magic: magic, FromOffset: 11, Set: set, MaxBytes: len(set) + 1})
+		if err != nil || len(full.Set) != len(set) || full.NumRecords != 0 || full.NextOffset != 11 {
+			t.Errorf("v%d: %d bytes in a full set of %d, next %d, %v", magic, len(full.Set), len(set), full.NextOffset, err)
+		}
+	}
+}
+
 func TestConvertDownOfACompactedBatch(t *testing.T) {
 	// Record 1 of three is gone, and then all but the first.
 	records := []Record{{Offset: 0, TimestampMs: 5, Value: []byte("a")}, {Offset: 2, TimestampMs: 6, Value: []byte("c")}}

@@ -19,7 +19,7 @@ const readCommitted = 1
 // (KIP-516), leader epochs (KIP-320), diverging epochs (KIP-595), leaders and
 // endpoints (KIP-951).
 func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse) {
-	if c.Net.OnLoop() && h.Sessions.partitions(req.SessionID) > inlineParts {
+	if c.Net.OnLoop() && (req.Version < firstBatchFetch || h.Sessions.partitions(req.SessionID) > inlineParts) {
 		c.Net.State = requeued{}
 		c.Net.Requeue()
 		return
@@ -34,6 +34,9 @@ func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse)
 		maxBytes:  min(int(req.MaxBytes), h.FetchMaxBytes()),
 		committed: req.IsolationLevel == readCommitted,
 	}
+	if f.version < firstBatchFetch {
+		f.old, f.maxBytes = &oldFetch{deadline: c.start.Add(f.wait)}, min(f.maxBytes, oldAnswerMaxBytes)
+	}
 	f.minBytes = min(int(req.MinBytes), f.maxBytes)
 	ctx, parts, err := h.Sessions.begin(req, follower >= 0)
 	if err != nil {
@@ -45,9 +48,8 @@ func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse)
 	}
 	f.ctx, f.parts, f.parked = ctx, parts, parkedOf(c)
 	f.resolve()
-	if c.Net.OnLoop() && (f.version < firstBatchFetch || !f.hot()) {
-		// Records may have to come from the disk, or be converted: not on an
-		// event loop.
+	if c.Net.OnLoop() && !f.hot() {
+		// Records may have to come from the disk: not on an event loop.
 		h.Reads.Go(func() { h.guard(c, f.first) })
 		return
 	}
@@ -75,8 +77,8 @@ type fetchCall struct {
 	committed          bool
 	ctx                fetchContext
 	parts              []fetchPart
-	// charged is what chargeOld has charged.
-	charged int
+	// old is nil from firstBatchFetch on.
+	old *oldFetch
 
 	waiter  *park.Waiter
 	watches []replica.Watch
@@ -134,6 +136,7 @@ func (f *fetchCall) first() {
 		f.reply()
 		return
 	}
+	f.letGo() // what was read is read again
 	f.watches = make([]replica.Watch, len(f.parts))
 	f.waiter = f.h.Waits.NewPoll(func() (done bool) {
 		done = true
@@ -157,6 +160,10 @@ func (f *fetchCall) again() (done bool) {
 		f.c.NoReply()
 		return true
 	}
+	if f.old != nil {
+		f.againOld()
+		return true
+	}
 	f.read()
 	if f.waiter.Expired() || f.enough() {
 		f.parked.remove(f.waiter)
@@ -177,11 +184,7 @@ func (f *fetchCall) read() {
 		if p.partition == nil {
 			continue
 		}
-		r := replica.ReadRequest{
-			Offset: p.offset, MaxBytes: min(int(p.maxBytes), left), AtLeastOne: atLeastOne, Committed: f.committed,
-			LeaderEpoch: p.leaderEpoch, LastFetchedEpoch: p.lastFetchedEpoch,
-			Follower: f.follower,
-		}
+		r := f.request(p, left, atLeastOne)
 		if f.version < firstZstdFetch {
 			p.read, p.err = f.readOlder(p.partition, r)
 		} else {
@@ -190,6 +193,18 @@ func (f *fetchCall) read() {
 		if n := p.sizeBytes(); n > 0 {
 			left, atLeastOne = max(left-n, 0), false
 		}
+	}
+	if f.old != nil {
+		f.convert()
+	}
+}
+
+// request is how a partition is read while leftBytes of the answer are left.
+func (f *fetchCall) request(p *fetchPart, leftBytes int, atLeastOne bool) replica.ReadRequest {
+	return replica.ReadRequest{
+		Offset: p.offset, MaxBytes: min(int(p.maxBytes), leftBytes), AtLeastOne: atLeastOne, Committed: f.committed,
+		LeaderEpoch: p.leaderEpoch, LastFetchedEpoch: p.lastFetchedEpoch,
+		Follower: f.follower,
 	}
 }
 
@@ -259,7 +274,6 @@ func (f *fetchCall) reply() {
 			}
 		}
 	}
-	f.chargeOld()
 	sessionID, answer, err := f.ctx.end(f.parts)
 	if err != nil {
 		for i := range f.parts {
@@ -268,7 +282,11 @@ func (f *fetchCall) reply() {
 		f.refuse(err, sessionID)
 		return
 	}
-	f.c.ReplyFrame(encodeFetch(f.c.Header, &fetchAnswer{
+	frame := encodeFetch(f.c.Header, &fetchAnswer{
 		version: f.version, sessionID: sessionID, parts: answer, nodes: nodes, committed: f.committed,
-	}))
+	})
+	if f.old != nil {
+		frame.Sent = f.letGo
+	}
+	f.c.ReplyFrame(frame)
 }

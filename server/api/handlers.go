@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/barnabas-mq/barnabas/cluster/metadata"
 	"github.com/barnabas-mq/barnabas/internal/clock"
@@ -63,12 +64,13 @@ type Handlers struct {
 	creations    creations
 	autoCreating autoCreating
 	waiting      waitingCalls
-	// table, metrics, heavy, which has a place for each of heavyDecodes, and bulky,
-	// which has one for a conversion between message formats that may take much
-	// memory, are set by NewDispatcher.
+	// table, metrics, heavy, which has a place for each of heavyDecodes, bulky, which
+	// has one for a conversion between message formats that may take much memory, and
+	// converting, which has oldBytesMax, are set by NewDispatcher.
 	table        []API
 	metrics      *metrics
 	heavy, bulky chan struct{}
+	converting   *semaphore.Weighted
 	// keptBytes is what Call.keep has counted for all calls.
 	keptBytes atomic.Int64
 }

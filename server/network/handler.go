@@ -56,4 +56,7 @@ type Seg struct {
 // in order.
 type Response struct {
 	Segs []Seg
+	// Sent, unless nil, is called exactly once, after the last byte was sent or the
+	// response was dropped. It must not block.
+	Sent func()
 }

@@ -16,6 +16,8 @@ type outItem struct {
 	// and how much of it has not been read.
 	readOff, unread int
 	chunk           []byte
+	// sent is Response.Sent, at the last item of a response.
+	sent func()
 }
 
 func (it *outItem) sizeBytes() int { return len(it.data) + it.unread }
@@ -34,6 +36,9 @@ func (it *outItem) release() {
 	}
 	if it.region != nil {
 		it.region.Release()
+	}
+	if it.sent != nil {
+		it.sent()
 	}
 	*it = outItem{}
 }
@@ -108,6 +113,7 @@ type outQueue struct {
 
 // appendItems prepares a response for the out-queue; empty pieces are dropped.
 func (c *Conn) appendItems(items []outItem, resp Response) []outItem {
+	before := len(items)
 	for _, s := range resp.Segs {
 		if s.Region == nil {
 			if len(s.Bytes) > 0 {
@@ -127,6 +133,13 @@ func (c *Conn) appendItems(items []outItem, resp Response) []outItem {
 			}
 		}
 		items = append(items, it)
+	}
+	switch {
+	case resp.Sent == nil:
+	case len(items) > before:
+		items[len(items)-1].sent = resp.Sent
+	default:
+		resp.Sent()
 	}
 	return items
 }
@@ -422,7 +435,7 @@ func (c *Conn) advanceLocked(n int) (done []outItem) {
 			continue
 		}
 		c.addHeapLocked(-it.heapBytes())
-		if it.region != nil {
+		if it.region != nil || it.sent != nil {
 			done = append(done, *it)
 		}
 		*it = outItem{}

@@ -104,3 +104,50 @@ func TestSlowReaderIsCutAtOnce(t *testing.T) {
 		t.Errorf("%d of %d connections were cut", cut, conns)
 	}
 }
+
+// TestSentIsCalledOnce sends responses whole and in parts, drops one, and has one that
+// is empty.
+func TestSentIsCalledOnce(t *testing.T) {
+	calls := 0
+	resp := func(pieces ...string) Response {
+		r := Response{Sent: func() { calls++ }}
+		for _, p := range pieces {
+			r.Segs = append(r.Segs, Seg{Bytes: []byte(p)})
+		}
+		return r
+	}
+	s := New(Options{Handler: &recorder{}})
+	c := &Conn{srv: s, listener: &listener{}, link: nullLink{}}
+	add := func(r Response) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.enqueueLocked(c.appendItems(nil, r))
+	}
+	wrote := func(n, want int) {
+		t.Helper()
+		c.mu.Lock()
+		done := c.advanceLocked(n)
+		c.mu.Unlock()
+		if releaseItems(done); calls != want {
+			t.Errorf("%d calls, want %d", calls, want)
+		}
+	}
+	add(resp("one", "two"))
+	add(resp("three"))
+	wrote(3, 0)
+	wrote(2, 0)
+	wrote(1, 1)
+	wrote(4, 1)
+	c.mu.Lock()
+	list := c.takeOutLocked()
+	c.mu.Unlock()
+	if list.release(); calls != 2 {
+		t.Errorf("%d calls with a dropped queue", calls)
+	}
+	if resp("never queued").release(); calls != 3 {
+		t.Errorf("%d calls with a dropped response", calls)
+	}
+	if add(resp()); calls != 4 {
+		t.Errorf("%d calls with an empty response", calls)
+	}
+}

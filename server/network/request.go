@@ -196,4 +196,7 @@ func (r Response) release() {
 			s.Region.Release()
 		}
 	}
+	if r.Sent != nil {
+		r.Sent()
+	}
 }
