@@ -1,6 +1,7 @@
 package network
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -8,13 +9,15 @@ import (
 // budget is queued.max.request.bytes: the memory that the requests of all
 // connections may hold, from their first byte until they have ended.
 //
-// Frames that are collected ask first and wait in order when there is no room.
+// Frames that are collected ask first and wait when there is no room, in order
+// among those of about their size: large ones would otherwise hold up the others
+// with room that is too little for them.
 // What a request turns out to need in addition (its decoded form) is added without
 // asking, so used may pass the limit; then a connection gets nothing more until
 // its own requests have ended or used is below the limit.
 //
-// One frame at a time may go beyond the limit: otherwise partial frames could fill
-// the budget and wait for each other forever.
+// One frame at a time may go beyond the limit, whichever waits the longest:
+// otherwise partial frames could fill the budget and wait for each other forever.
 type budget struct {
 	limitBytes int64
 	// usedBytes changes under mu and is read without.
@@ -24,7 +27,26 @@ type budget struct {
 	// overdraft is the connection whose frame may go beyond the limit. While
 	// anybody waits it is set, so that somebody always makes progress.
 	overdraft *Conn
-	waiters   []waiter
+	waiters   [sizesOfWaiters][]waiter // in order for each size
+	lastTurn  uint64
+}
+
+// Sizes of what is waited for.
+const (
+	waitSmall  = iota // a frame of at most inlineFrameMax
+	waitMedium        // at most a thirty-second of the limit: 8 MiB of the default
+	waitLarge
+	sizesOfWaiters
+)
+
+func (b *budget) sizeOf(n int64, small bool) int {
+	switch {
+	case small:
+		return waitSmall
+	case n <= b.limitBytes/32:
+		return waitMedium
+	}
+	return waitLarge
 }
 
 // waiter is a connection that has stopped reading until it is granted its bytes.
@@ -33,7 +55,7 @@ type budget struct {
 type waiter struct {
 	conn  *Conn
 	bytes int64
-	small bool
+	turn  uint64 // rises in the order of waiting
 }
 
 // fits says whether n bytes are within the limit. An eighth is kept for frames of
@@ -56,18 +78,19 @@ func (b *budget) halfFree() bool { return b.usedBytes.Load() <= b.limitBytes/2 }
 // already beyond the limit; over that it is now. Without room it queues c, whose
 // granted will be called, unless wait is false.
 func (b *budget) acquire(c *Conn, n int, small, holdsOver, wait bool) (ok, over bool) {
-	need := int64(n)
+	need, size := int64(n), b.sizeOf(int64(n), small)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case holdsOver:
 		over = true
-	case b.fits(need, small) && (small || len(b.waiters) == 0):
+	case b.fits(need, small) && (small || len(b.waiters[size]) == 0):
 	case b.overdraft == nil:
 		b.overdraft, over = c, true
 	default:
 		if wait {
-			b.waiters = append(b.waiters, waiter{c, need, small})
+			b.lastTurn++
+			b.waiters[size] = append(b.waiters[size], waiter{c, need, b.lastTurn})
 		}
 		return false, false
 	}
@@ -92,17 +115,17 @@ func (b *budget) release(n int, over bool) {
 	}
 	var admitted []waiter
 	var overdrawn *Conn
-	for len(b.waiters) > 0 {
-		w := b.waiters[0]
-		if !b.fits(w.bytes, w.small) {
-			if b.overdraft != nil {
+	for {
+		w, ok := b.nextLocked()
+		if !ok {
+			w, ok = b.oldestLocked()
+			if !ok || b.overdraft != nil {
 				break
 			}
 			b.overdraft, overdrawn = w.conn, w.conn
 		}
 		b.usedBytes.Add(w.bytes)
-		b.waiters[0] = waiter{}
-		b.waiters = b.waiters[1:]
+		b.popLocked(w)
 		admitted = append(admitted, w)
 	}
 	b.mu.Unlock()
@@ -111,15 +134,42 @@ func (b *budget) release(n int, over bool) {
 	}
 }
 
+// nextLocked is a waiter for whom there is room, if there is one whose turn it is.
+func (b *budget) nextLocked() (waiter, bool) {
+	for size, ws := range b.waiters {
+		if len(ws) > 0 && b.fits(ws[0].bytes, size == waitSmall) {
+			return ws[0], true
+		}
+	}
+	return waiter{}, false
+}
+
+// oldestLocked is who has waited longest.
+func (b *budget) oldestLocked() (oldest waiter, ok bool) {
+	for _, ws := range b.waiters {
+		if len(ws) > 0 && (!ok || ws[0].turn < oldest.turn) {
+			oldest, ok = ws[0], true
+		}
+	}
+	return oldest, ok
+}
+
+// popLocked takes w, the first of its size, off its queue.
+func (b *budget) popLocked(w waiter) {
+	for size, ws := range b.waiters {
+		if len(ws) > 0 && ws[0] == w {
+			ws[0] = waiter{}
+			b.waiters[size] = ws[1:]
+		}
+	}
+}
+
 // forget removes a closed connection from the queue.
 func (b *budget) forget(c *Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, w := range b.waiters {
-		if w.conn == c {
-			b.waiters = append(b.waiters[:i], b.waiters[i+1:]...)
-			return
-		}
+	for size, ws := range b.waiters {
+		b.waiters[size] = slices.DeleteFunc(ws, func(w waiter) bool { return w.conn == c })
 	}
 }
 
@@ -127,5 +177,9 @@ func (b *budget) forget(c *Conn) {
 func (b *budget) waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.waiters)
+	n := 0
+	for _, ws := range b.waiters {
+		n += len(ws)
+	}
+	return n
 }

@@ -22,12 +22,12 @@ type Conn struct {
 	link     link
 
 	session atomic.Pointer[any]
-	// When something was last read and sent, and how many bytes were read: for the
-	// sweep.
+	// When something was last read and sent, for the sweep, and how many bytes were
+	// read.
 	lastInMs, lastOutMs atomic.Int64
 	bytesIn             atomic.Uint64
-	// partialSinceMs is when the frame that is being collected began, else 0.
-	partialSinceMs atomic.Int64
+	// frameHeld is the buffer of the frame that is being collected, in bytes.
+	frameHeld atomic.Int64
 	// inBytes is what this connection has charged to the budget.
 	inBytes atomic.Int64
 	// outstanding are the requests that have left the reader and not ended in
@@ -42,8 +42,7 @@ type Conn struct {
 	in   assembler // reader only
 	turn turn      // reader only
 
-	// sweptBytes is bytesIn at the previous sweep; the sweep's only.
-	sweptBytes uint64
+	pace framePace // the frame watch's only
 
 	mu sync.Mutex
 	// Requests for the executor, in order.

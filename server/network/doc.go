@@ -3,4 +3,12 @@
 //
 // Two transports stand under the same Conn: gnet event loops, and any
 // net.Listener. Nothing outside knows which one a connection came from.
+//
+// Requests hold no more than queued.max.request.bytes, one frame, and what their
+// handlers charge. While connections wait for that memory, a frame that is being
+// received must fill its buffer at the rate of a whole one in ten seconds and may
+// fall two seconds behind (ten, when the buffer has no more than 64 KiB), or its
+// connection is closed: one buffer is kept from others by a slow or silent client
+// for 14 seconds at most. While nobody waits a frame may take as long as it likes,
+// and the time in which a frame itself waits for memory does not count.
 package network

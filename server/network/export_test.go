@@ -6,6 +6,7 @@ import "net/netip"
 
 func (s *Server) RequestBytes() int64  { return s.budget.usedBytes.Load() }
 func (s *Server) RequestWaiters() int  { return s.budget.waiting() }
+func (s *Server) ReceivedBytes() int64 { return s.metrics.bytesIn.Load() }
 func (s *Server) ResponseBytes() int64 { return s.outHeapBytes.Load() }
 
 // Quiet says that no reader, writer or executor is at work.

@@ -165,11 +165,11 @@ func TestStarvingFrameIsCut(t *testing.T) {
 			return err
 		})
 		f.eventually("the other waits", func() bool { return f.RequestWaiters() == 1 })
-		now.Advance(9 * time.Second)
+		now.Advance(2 * time.Second)
 		if n := f.Connections(); n != 2 {
 			t.Fatalf("%d connections before the time is up", n)
 		}
-		now.Advance(12 * time.Second)
+		now.Advance(time.Second)
 		stalled.wantClosed()
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
@@ -179,6 +179,65 @@ func TestStarvingFrameIsCut(t *testing.T) {
 			t.Errorf("log: %s", log)
 		}
 	})
+}
+
+// TestFramesThatOthersWaitForMustComeOn has a frame of 4 MiB come on by so much a
+// second, while another request waits for its memory or not.
+func TestFramesThatOthersWaitForMustComeOn(t *testing.T) {
+	const frame = 4 << 20
+	for _, tc := range []struct {
+		name           string
+		bytesPerSecond int
+		wait           bool
+		maxSeconds     int // until it is whole or cut
+		cut            bool
+	}{
+		{"fast enough", frame / 9, true, 5, false},
+		{"a trickle", frame / 20, true, 6, true},
+		{"a trickle, nobody waits", frame / 100, false, 100, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eachTransport(t, func(t *testing.T, o network.Options) {
+				now := clock.NewManual(time.Unix(1e9, 0))
+				o.Clock = now
+				o.Limits = network.Limits{QueuedBytes: 2 << 20, RequestMaxBytes: frame}
+				f := start(t, o)
+				slow := f.dial()
+				stream := request(keyEcho, 1, make([]byte, frame-8))
+				slow.send(stream[:frame/2])
+				f.eventually("half of the frame is there", func() bool { return f.ReceivedBytes() == frame/2 })
+				stream = stream[frame/2:]
+				var g errgroup.Group
+				if tc.wait {
+					waiting := f.dial()
+					g.Go(func() error {
+						_, err := waiting.Write(request(keySilent, 1, make([]byte, 3<<20)))
+						return err
+					})
+					f.eventually("the other waits", func() bool { return f.RequestWaiters() == 1 })
+				}
+				for s := 0; s < tc.maxSeconds && len(stream) > 0 && !strings.Contains(f.log.String(), "too slowly"); s++ {
+					n := min(tc.bytesPerSecond, len(stream))
+					want := f.ReceivedBytes() + int64(n)
+					slow.send(stream[:n])
+					stream = stream[n:]
+					f.eventually("it is read", func() bool { return f.ReceivedBytes() >= want })
+					now.Advance(time.Second)
+				}
+				if cut := strings.Contains(f.log.String(), "too slowly"); cut != tc.cut {
+					t.Fatalf("cut: %v, log: %s", cut, f.log.String())
+				}
+				if tc.cut {
+					slow.wantClosed()
+				} else if corr, got := slow.receive(); corr != 1 || len(got) != frame-8 {
+					t.Errorf("response %d of %d bytes", corr, len(got))
+				}
+				if err := g.Wait(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
 }
 
 // TestUnreadResponsesAreBounded has a client ask for gigabytes and read nothing.

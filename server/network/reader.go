@@ -149,14 +149,11 @@ func (c *Conn) collect(data []byte) ([]byte, bool) {
 func (c *Conn) frameDone() {
 	in := &c.in
 	if len(in.buf) < in.frameSize {
-		if c.partialSinceMs.Load() == 0 {
-			c.partialSinceMs.Store(c.srv.nowMs())
-		}
 		return
 	}
 	frame, over := in.buf, in.over
 	in.buf, in.over, in.open = nil, false, false
-	c.partialSinceMs.Store(0)
+	c.frameHeld.Store(0)
 	c.dispatchOwned(frame, in.class, over)
 }
 
@@ -175,6 +172,7 @@ func (c *Conn) grow(n int) bool {
 	next := append(getBuffer(want), in.buf...)
 	old := in.buf
 	in.buf = next
+	c.frameHeld.Store(int64(cap(next)))
 	if cap(old) > 0 {
 		oldBytes := cap(old)
 		putBuffer(old)
@@ -197,6 +195,7 @@ func (c *Conn) acquire(want int) bool {
 	c.beginBudgetPause()
 	ok, over := c.srv.budget.acquire(c, want, in.small(), in.over, true)
 	if !ok {
+		c.srv.watchFrames()
 		return false
 	}
 	c.endBudgetPause()
@@ -219,7 +218,7 @@ func (a *assembler) reset(c *Conn) {
 	c.uncharge(len(a.stash), false)
 	a.stash = nil
 	a.open, a.headHave = false, 0
-	c.partialSinceMs.Store(0)
+	c.frameHeld.Store(0)
 }
 
 func frameLen(b []byte) int { return int(int32(binary.BigEndian.Uint32(b))) }

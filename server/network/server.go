@@ -75,10 +75,12 @@ type Server struct {
 	conns     map[*Conn]struct{}
 	perIP     map[netip.Addr]int
 	// room is closed and replaced when a connection has gone.
-	room     chan struct{}
-	sweeper  clock.Timer
-	stopped  bool
-	logUntil map[string]time.Time
+	room    chan struct{}
+	sweeper clock.Timer
+	// frameWatch is set while connections wait for memory.
+	frameWatch clock.Timer
+	stopped    bool
+	logUntil   map[string]time.Time
 }
 
 // listener is one accept loop.
@@ -307,6 +309,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	listeners := s.listeners
 	if s.sweeper != nil {
 		s.sweeper.Stop()
+	}
+	if s.frameWatch != nil {
+		s.frameWatch.Stop()
 	}
 	s.mu.Unlock()
 	s.draining.Store(true)

@@ -6,14 +6,8 @@ import (
 )
 
 // The sweep looks at all connections every few seconds and closes those that are
-// idle, do not read, or hold memory that others wait for.
-const (
-	sweepEvery = 5 * time.Second
-	// When others wait for memory, a frame that is being collected must have come
-	// further by frameProgressBytes from one sweep to the next, after frameGrace.
-	frameProgressBytes = 64 << 10
-	frameGrace         = 10 * time.Second
-)
+// idle or do not read.
+const sweepEvery = 5 * time.Second
 
 func (s *Server) sweepInterval() time.Duration {
 	d := min(sweepEvery, s.limits.MaxStall/4)
@@ -33,13 +27,12 @@ func (s *Server) armSweepLocked() {
 
 func (s *Server) sweep() {
 	now := s.nowMs()
-	starved := s.budget.waiting() > 0
 	s.eachConn(func(c *Conn) {
 		stall := s.limits.MaxStall
 		if s.outHeapBytes.Load() > s.limits.QueuedBytes {
 			stall = min(stall, sweepEvery) // slow readers go first when memory is short
 		}
-		s.judge(c, now, stall, starved)
+		s.judge(c, now, stall)
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,12 +42,10 @@ func (s *Server) sweep() {
 	}
 }
 
-func (s *Server) judge(c *Conn, nowMs int64, stall time.Duration, starved bool) {
+func (s *Server) judge(c *Conn, nowMs int64, stall time.Duration) {
 	if c.isClosing() {
 		return
 	}
-	progress := c.bytesIn.Load() - c.sweptBytes
-	c.sweptBytes += progress
 	busy := c.inTurn.Load() || c.outstanding.Load() > 0 || c.queued.Load() > 0
 	if c.pendingOut.Load() > 0 {
 		if stalled := nowMs - c.lastOutMs.Load(); stalled > stall.Milliseconds() {
@@ -62,13 +53,6 @@ func (s *Server) judge(c *Conn, nowMs int64, stall time.Duration, starved bool) 
 				"reason", fmt.Sprintf("the peer has read nothing for %d ms", stalled), "pendingBytes", c.PendingOut())
 			c.shut(closedStalled, "unread responses")
 		}
-		return
-	}
-	if since := c.partialSinceMs.Load(); starved && since > 0 && nowMs-since > frameGrace.Milliseconds() &&
-		progress < frameProgressBytes && !c.paused() {
-		s.log.Warn("closing connection", "peer", c.peer(), "listener", c.listener.name,
-			"reason", "other requests wait for the memory of a frame that does not arrive")
-		c.shut(closedStalled, "frame")
 		return
 	}
 	if s.limits.MaxIdle < 0 || busy || c.paused() {
