@@ -33,9 +33,9 @@ func (l *Log) tellMissing(f *folderFiles) {
 		l.store.env.Logger.Warn("a segment's file is missing, and its records with it; the index files that it left are removed",
 			"log", l.tp.String(), "file", l.path(segment.FileName(base, segment.LogSuffix)), "fromOffset", base, "toOffset", next)
 	}
-	// The start is noted before files go, but for a full disk; compaction may leave
-	// nothing of a first segment.
-	if !l.startKnown.Load() || first <= start || l.compacted() {
+	// The start is noted before files go, but for a full disk; compaction leaves a
+	// file, empty or not, where the first segment began.
+	if !l.startKnown.Load() || first <= start {
 		return
 	}
 	l.store.env.Logger.Warn("the log's first segments are missing, and their records with them", "log", l.tp.String(),

@@ -119,11 +119,18 @@ func TestMissingLastSegmentIsTold(t *testing.T) {
 	}
 }
 
-// Compaction leaves gaps, and no index without its .log.
+// Compaction leaves gaps, but no index without its .log, and keeps the log's start.
 func TestGapsOfCompactionAreNotTold(t *testing.T) {
 	l, told := gapped(t, false, func(c *LogConfig) { c.Compact = true }, allFiles(16)...)
 	contents(t, l)
 	if got := told(); got != "" {
 		t.Errorf("told %q", got)
+	}
+	l, told = gapped(t, false, func(c *LogConfig) { c.Compact = true }, allFiles(0)...)
+	if _, err := l.SizeBytes(); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(); !strings.Contains(got, "fromOffset=0 toOffset=16") {
+		t.Errorf("a first segment that is gone: told %q", got)
 	}
 }
