@@ -72,7 +72,7 @@ func Start(env Env, static *config.Static) (*Node, error) {
 		n.openAdmin, n.checkListeners, n.openFolder, n.openMetadata, n.settleStrays, n.openPartitions, n.register, n.openListeners, n.openRest,
 	} {
 		if err := step(); err != nil {
-			return nil, errors.Join(err, n.close(context.Background()))
+			return nil, errors.Join(n.adviseFull(err), n.close(context.Background()))
 		}
 	}
 	n.serving.Store(true)
@@ -94,7 +94,7 @@ func (n *Node) Failed() <-chan struct{} { return n.quorum.Done() }
 func (n *Node) FolderRemoved() <-chan struct{} { return n.store.Removed() }
 
 // Err is why the node failed.
-func (n *Node) Err() error { return n.quorum.Err() }
+func (n *Node) Err() error { return n.adviseFull(n.quorum.Err()) }
 
 // Addrs are the addresses of the listeners, in the order of the configuration.
 func (n *Node) Addrs() []net.Addr { return n.net.Addrs() }

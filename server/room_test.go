@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,5 +108,38 @@ func TestCoordinatorsReadOnWithoutRoom(t *testing.T) {
 	}
 	fsys.SetCapacity(0)
 	for commit(last) != nil {
+	}
+}
+
+// Without a reserve the metadata log may fail for want of room: the broker says what
+// to do, and that holds.
+func TestFullDiskWithoutAReserveIsExplained(t *testing.T) {
+	fsys := vfs.NewMem()
+	static := load(t, testDir, "barnabas.storage.reserve.bytes=0")
+	n := start(t, fsys, static)
+	adm := kadm.NewClient(client(t, n))
+	if _, err := adm.CreateTopic(within(t), 1, 1, nil, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	fsys.SetCapacity(1)
+	for i := range 100 { // the embedded store's log may have some room of its own
+		_, _ = adm.CreateTopic(within(t), 1, 1, nil, fmt.Sprint(i, strings.Repeat("x", 200)))
+		if n.Err() != nil {
+			break
+		}
+	}
+	<-n.Failed()
+	for _, want := range []string{testDir + " is full", "make room and start the broker again", "barnabas.storage.reserve.bytes=0"} {
+		if err := n.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	_ = stop(n) // there is no room for a clean one
+	if _, err := Start(testEnv(fsys), static); err == nil || !strings.Contains(err.Error(), "make room and start the broker again") {
+		t.Errorf("a start on the full disk: %v", err)
+	}
+	fsys.SetCapacity(0)
+	if topics, err := topicsOf(t, fsys); err != nil || !slices.Contains(topics, "kept") {
+		t.Errorf("after there was room: %v, %v", topics, err)
 	}
 }
