@@ -16,6 +16,9 @@ type Config struct {
 	InitialRebalanceDelayMs int32
 	// MaxSize is the largest number of members, group.max.size.
 	MaxSize int
+	// MaxMemberBytes bounds what the members of all classic groups of one partition of
+	// __consumer_offsets have in memory of what they know (joinBytes).
+	MaxMemberBytes int
 	// NewMemberJoinTimeoutMs expires a new member whose parked JoinGroup nobody
 	// seems to wait for any more.
 	NewMemberJoinTimeoutMs int32
@@ -69,7 +72,7 @@ func (l Limits) clamp(ms int32) int32 { return min(max(ms, l.MinMs), l.MaxMs) }
 func DefaultConfig() Config {
 	return Config{
 		MinSessionTimeoutMs: 6_000, MaxSessionTimeoutMs: 1_800_000,
-		MaxSize: 1<<31 - 1, NewMemberJoinTimeoutMs: 300_000,
+		MaxSize: 1<<31 - 1, MaxMemberBytes: 8 << 20, NewMemberJoinTimeoutMs: 300_000,
 		OffsetMetadataMaxBytes: 4096, OffsetsRetentionMs: 7 * 24 * 3600 * 1000,
 		RetentionCheckIntervalMs: 600_000, MaxBatchBytes: 1048588,
 		Consumer: ConsumerConfig{

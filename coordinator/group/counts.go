@@ -36,25 +36,23 @@ func newTally() tally {
 	return tally{by: map[string]counted{}, changed: map[string]struct{}{}}
 }
 
-// countLater notes the group whose state an event may change. Others change by
+// mayChange is the group whose state or members an event may change. Others change by
 // their records, which Replay notes.
-func (m *Machine) countLater(e Event) {
-	var id string
+func mayChange(e Event) (group string, ok bool) {
 	switch r := e.Request.(type) {
 	case *kmsg.JoinGroupRequest:
-		id = r.Group
+		return r.Group, true
 	case *kmsg.SyncGroupRequest:
-		id = r.Group
+		return r.Group, true
 	case *kmsg.LeaveGroupRequest:
-		id = r.Group
+		return r.Group, true
 	case *kmsg.ConsumerGroupHeartbeatRequest:
-		id = r.Group
+		return r.Group, true
 	case TimerFired:
-		_, id, _ = splitTimerKey(r.Key)
-	default:
-		return
+		_, group, _ = splitTimerKey(r.Key)
+		return group, true
 	}
-	m.tally.changed[id] = struct{}{}
+	return "", false
 }
 
 // count brings the counts up to date. It is called after each event, when its

@@ -82,6 +82,7 @@ func (h *harness) call(who string, req any) uint64 {
 func (h *harness) event(e Event) {
 	e.World = h.world
 	out := h.m.Handle(h.now, e)
+	h.checkMemberBytes()
 	p := producerOf(e)
 	for _, r := range out.Records {
 		key, value := Codec{}.Encode(r)
@@ -110,6 +111,19 @@ func (h *harness) event(e Event) {
 			h.onAnswer(a.Call, a.Response)
 		}
 		h.printf("call %d: %s\n", a.Call, describeAnswer(a.Response))
+	}
+}
+
+// checkMemberBytes holds what the machine counted against all of its groups.
+func (h *harness) checkMemberBytes() {
+	n := 0
+	for _, g := range h.m.soft.groups {
+		for _, m := range g.members {
+			n += joinBytes(m.protocols)
+		}
+	}
+	if n != h.m.soft.memberBytes {
+		panic(fmt.Sprintf("members have %d bytes, %d were counted", n, h.m.soft.memberBytes))
 	}
 }
 

@@ -30,6 +30,11 @@ func (s *step) join(e Event, r *kmsg.JoinGroupRequest) {
 		s.joinConsumer(e, r)
 		return
 	}
+	if !s.hasRoom(r) {
+		// There is no code for it: this one has a client wait a little and try again.
+		s.joinError(e.Call, r.MemberID, kerr.CoordinatorLoadInProgress)
+		return
+	}
 	if r.MemberID != "" && (st == nil || st.consumer != nil) {
 		s.joinError(e.Call, r.MemberID, kerr.UnknownMemberID)
 		return
@@ -168,7 +173,7 @@ func (s *step) addMember(e Event, r *kmsg.JoinGroupRequest, g *classic, id strin
 	m := &member{
 		id: id, instanceID: r.InstanceID, clientID: e.Client.ID, clientHost: e.Client.Host,
 		rebalanceTimeoutMs: rebalanceTimeoutMs(r), sessionTimeoutMs: r.SessionTimeoutMillis,
-		protocols: r.Protocols, join: e.Call, isNew: true,
+		protocols: ownProtocols(r.Protocols), join: e.Call, isNew: true,
 	}
 	if g.state == PreparingRebalance && g.previous == Empty {
 		g.newMember = true
@@ -185,8 +190,8 @@ func (s *step) updateMember(e Event, r *kmsg.JoinGroupRequest, g *classic, m *me
 		s.joinError(m.join, m.id, kerr.RebalanceInProgress)
 	}
 	g.common.remove(m.protocols)
-	g.common.add(r.Protocols)
-	m.protocols, m.join = r.Protocols, e.Call
+	m.protocols, m.join = ownProtocols(r.Protocols), e.Call
+	g.common.add(m.protocols)
 	m.rebalanceTimeoutMs, m.sessionTimeoutMs = rebalanceTimeoutMs(r), r.SessionTimeoutMillis
 }
 

@@ -51,7 +51,9 @@ type soft struct {
 	groups map[string]*classic
 	// consumers has the consumer groups that were heard of since the load.
 	consumers map[string]*softConsumer
-	regexes   regexes
+	// memberBytes is what the members of groups know, see Config.MaxMemberBytes.
+	memberBytes int
+	regexes     regexes
 	// expiryArmed says that the check for expired offsets has its timer.
 	expiryArmed bool
 	// expiring are the groups that this check has not looked at yet.
@@ -84,7 +86,11 @@ func (m *Machine) Handle(now time.Time, e Event) Out {
 	if s.world.Image == nil {
 		s.world.Image = nowhere
 	}
-	m.countLater(e)
+	if group, ok := mayChange(e); ok {
+		m.tally.changed[group] = struct{}{}
+		before := m.memberBytes(group)
+		defer func() { m.soft.memberBytes += m.memberBytes(group) - before }()
+	}
 	switch r := e.Request.(type) {
 	case *kmsg.JoinGroupRequest:
 		s.join(e, r)
@@ -257,6 +263,7 @@ func (s *step) loaded() {
 			continue
 		}
 		g := s.hold(id)
+		s.soft.memberBytes += g.common.bytes
 		for _, m := range g.members {
 			s.expectHeartbeat(g, m, m.sessionTimeoutMs)
 		}

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -11,7 +12,9 @@ import (
 // to say.
 type commonProtocols struct {
 	members, changes int
-	known            map[string]knownBy
+	// bytes is joinBytes of all that was added.
+	bytes int
+	known map[string]knownBy
 }
 
 // knownBy is how many members know a protocol, and the last change that saw it.
@@ -35,6 +38,7 @@ func (c *commonProtocols) count(protocols []kmsg.JoinGroupRequestProtocol, by in
 	}
 	c.changes++
 	c.members += by
+	c.bytes += by * joinBytes(protocols)
 	for i := range protocols {
 		name := protocols[i].Name
 		if k := c.known[name]; k.change != c.changes { // a duplicate counts once
@@ -48,4 +52,49 @@ func (c *commonProtocols) has(protocol string) bool { return c.known[protocol].m
 // hasOne tells whether any of the protocols is one that all know.
 func (c *commonProtocols) hasOne(protocols []kmsg.JoinGroupRequestProtocol) bool {
 	return slices.ContainsFunc(protocols, func(p kmsg.JoinGroupRequestProtocol) bool { return c.has(p.Name) })
+}
+
+// protocolBytes is what a protocol takes besides its name and its metadata.
+const protocolBytes = 64
+
+// joinBytes is about what a member's protocols take in memory.
+func joinBytes(protocols []kmsg.JoinGroupRequestProtocol) (n int) {
+	for i := range protocols {
+		n += protocolBytes + len(protocols[i].Name) + len(protocols[i].Metadata)
+	}
+	return n
+}
+
+// ownProtocols is a copy for a member to keep: a request's own would keep all of the
+// request in memory.
+func ownProtocols(protocols []kmsg.JoinGroupRequestProtocol) []kmsg.JoinGroupRequestProtocol {
+	own := slices.Clone(protocols)
+	for i := range own {
+		own[i].Metadata = bytes.Clone(own[i].Metadata)
+	}
+	return own
+}
+
+// memberBytes is what a group counts for in soft.memberBytes.
+func (m *Machine) memberBytes(group string) int {
+	if g := m.soft.groups[group]; g != nil {
+		return g.common.bytes
+	}
+	return 0
+}
+
+// hasRoom says that a member may know what it wants to join with. One that comes again
+// with no more than before always may.
+func (s *step) hasRoom(r *kmsg.JoinGroupRequest) bool {
+	more := joinBytes(r.Protocols)
+	if g := s.soft.groups[r.Group]; g != nil {
+		m := g.member(r.MemberID)
+		if r.InstanceID != nil {
+			m = g.static(*r.InstanceID)
+		}
+		if m != nil {
+			more -= joinBytes(m.protocols)
+		}
+	}
+	return more <= 0 || s.soft.memberBytes+more <= s.cfg.MaxMemberBytes
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -283,6 +284,52 @@ func TestPendingMembersAreBounded(t *testing.T) {
 	if n := len(h.m.soft.groups["g"].pendingJoin); n != maxPendingMembers {
 		t.Errorf("%d ids are pending", n)
 	}
+}
+
+// TestMemberBytesAreBounded fills a partition with members in groups of their own: one
+// more has to wait, one that comes again does not, and there is room when one has left.
+func TestMemberBytesAreBounded(t *testing.T) {
+	const metadataBytes, members = 1000, 5
+	cfg := DefaultConfig()
+	cfg.MaxMemberBytes = members*(metadataBytes+protocolBytes+len("range")) + 100
+	h := newHarness(cfg)
+	h.quiet = true
+	var code int16
+	h.onAnswer = func(_ uint64, resp any) {
+		if r, ok := resp.(*kmsg.JoinGroupResponse); ok {
+			code = r.ErrorCode
+		}
+	}
+	join := func(group, memberID string, sizeBytes int) *kerr.Error {
+		r := kmsg.NewPtrJoinGroupRequest()
+		r.Version, r.Group, r.MemberID, r.ProtocolType, r.SessionTimeoutMillis = 3, group, memberID, "consumer", 10_000
+		r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: make([]byte, sizeBytes)}}
+		h.call("c", r)
+		clear(r.Protocols[0].Metadata) // the request's bytes are not the member's
+		return kerr.TypedErrorForCode(code)
+	}
+	for i := range members {
+		if err := join(fmt.Sprint(i), "", metadataBytes); err != nil {
+			t.Fatalf("member %d: %v", i, err)
+		}
+	}
+	want := func(what string, got, want *kerr.Error) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	want("one too many", join("more", "", metadataBytes), kerr.CoordinatorLoadInProgress)
+	if h.m.soft.groups["more"] != nil || h.m.groups["more"] != nil {
+		t.Error("a group that was refused is there")
+	}
+	want("the same again", join("0", "c-1", metadataBytes), nil)
+	want("the same with more", join("0", "c-1", metadataBytes+101), kerr.CoordinatorLoadInProgress)
+	want("another within what is left", join("small", "", 10), nil)
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group, leave.MemberID = "1", "c-2"
+	h.call("c", leave)
+	want("after one has left", join("more", "", metadataBytes), nil)
 }
 
 // FuzzDecode: any bytes are an error or a record that is written as it was read.
