@@ -35,18 +35,20 @@ func (h *Handlers) addPartitionsToTxn(c *Call, req *kmsg.AddPartitionsToTxnReque
 	}
 	p := txn.Producer{TransactionalID: req.TransactionalID, ID: req.ProducerID, Epoch: req.ProducerEpoch}
 	h.addOrVerify(p, partitions, true, 0, func(results []addResult) {
-		for i, r := range results {
-			if i == 0 || r.tp.Topic != results[i-1].tp.Topic {
-				t := kmsg.NewAddPartitionsToTxnResponseTopic()
-				t.Topic = r.tp.Topic
-				resp.Topics = append(resp.Topics, t)
+		h.guard(c, func() {
+			for i, r := range results {
+				if i == 0 || r.tp.Topic != results[i-1].tp.Topic {
+					t := kmsg.NewAddPartitionsToTxnResponseTopic()
+					t.Topic = r.tp.Topic
+					resp.Topics = append(resp.Topics, t)
+				}
+				t := &resp.Topics[len(resp.Topics)-1]
+				rp := kmsg.NewAddPartitionsToTxnResponseTopicPartition()
+				rp.Partition, rp.ErrorCode = r.tp.Partition, fencedCode(r.err, req.Version >= firstFencedTxn)
+				t.Partitions = append(t.Partitions, rp)
 			}
-			t := &resp.Topics[len(resp.Topics)-1]
-			rp := kmsg.NewAddPartitionsToTxnResponseTopicPartition()
-			rp.Partition, rp.ErrorCode = r.tp.Partition, fencedCode(r.err, req.Version >= firstFencedTxn)
-			t.Partitions = append(t.Partitions, rp)
-		}
-		c.Reply()
+			c.Reply()
+		})
 	})
 }
 
@@ -62,8 +64,10 @@ func (h *Handlers) addBatched(c *Call, req *kmsg.AddPartitionsToTxnRequest, resp
 			done(batchedResult(t.TransactionalID, results))
 		})
 	}, func(all []kmsg.AddPartitionsToTxnResponseTransaction) {
-		resp.Transactions = all
-		c.Reply()
+		h.guard(c, func() {
+			resp.Transactions = all
+			c.Reply()
+		})
 	})
 }
 
@@ -134,7 +138,9 @@ func (h *Handlers) addOffsetsToTxn(c *Call, req *kmsg.AddOffsetsToTxnRequest, re
 	tp := storage.TopicPartition{Topic: group.Topic, Partition: group.PartitionFor(req.Group, partitions)}
 	p := txn.Producer{TransactionalID: req.TransactionalID, ID: req.ProducerID, Epoch: req.ProducerEpoch}
 	h.Transactions.AddPartitions(p, []storage.TopicPartition{tp}, 0, func(err *kerr.Error) {
-		resp.ErrorCode = fencedCode(err, req.Version >= firstFencedTxn)
-		c.Reply()
+		h.guard(c, func() {
+			resp.ErrorCode = fencedCode(err, req.Version >= firstFencedTxn)
+			c.Reply()
+		})
 	})
 }

@@ -26,17 +26,21 @@ func (h *Handlers) initProducerID(c *Call, req *kmsg.InitProducerIDRequest, resp
 		resp.ErrorCode = kerr.InvalidRequest.Code
 	case req.TransactionalID != nil:
 		h.Transactions.InitProducerID(req, func(p txn.Produced) {
-			resp.ProducerID, resp.ProducerEpoch = p.ID, p.Epoch
-			resp.ErrorCode = fencedCode(p.Err, req.Version >= firstFencedInit)
-			c.Reply()
+			h.guard(c, func() {
+				resp.ProducerID, resp.ProducerEpoch = p.ID, p.Epoch
+				resp.ErrorCode = fencedCode(p.Err, req.Version >= firstFencedInit)
+				c.Reply()
+			})
 		})
 		return
 	default:
 		h.ProducerIDs.Next(func(id int64, err error) {
-			if resp.ErrorCode = protocol.Code(err); err == nil {
-				resp.ProducerID, resp.ProducerEpoch = id, 0
-			}
-			c.Reply()
+			h.guard(c, func() {
+				if resp.ErrorCode = protocol.Code(err); err == nil {
+					resp.ProducerID, resp.ProducerEpoch = id, 0
+				}
+				c.Reply()
+			})
 		})
 		return
 	}

@@ -54,9 +54,11 @@ func fencedCode(err *kerr.Error, knows bool) int16 {
 // 2 and goes on with the id and epoch in the answer (KIP-890).
 func (h *Handlers) endTxn(c *Call, req *kmsg.EndTxnRequest, resp *kmsg.EndTxnResponse) {
 	h.Transactions.EndTxn(req, func(p txn.Produced) {
-		resp.ProducerID, resp.ProducerEpoch = p.ID, p.Epoch
-		resp.ErrorCode = fencedCode(p.Err, req.Version >= firstFencedTxn)
-		c.Reply()
+		h.guard(c, func() {
+			resp.ProducerID, resp.ProducerEpoch = p.ID, p.Epoch
+			resp.ErrorCode = fencedCode(p.Err, req.Version >= firstFencedTxn)
+			c.Reply()
+		})
 	})
 }
 
@@ -65,8 +67,10 @@ func (h *Handlers) describeTransactions(c *Call, req *kmsg.DescribeTransactionsR
 	gatherKept(c, len(req.TransactionalIDs), func(i int, done func(kmsg.DescribeTransactionsResponseTransactionState)) {
 		h.Transactions.Describe(req.TransactionalIDs[i], done)
 	}, func(states []kmsg.DescribeTransactionsResponseTransactionState) {
-		resp.TransactionStates = states
-		c.Reply()
+		h.guard(c, func() {
+			resp.TransactionStates = states
+			c.Reply()
+		})
 	})
 }
 
@@ -74,8 +78,10 @@ func (h *Handlers) describeTransactions(c *Call, req *kmsg.DescribeTransactionsR
 // id, by age (KIP-994), and by a pattern of the transactional id (KIP-1152).
 func (h *Handlers) listTransactions(c *Call, req *kmsg.ListTransactionsRequest, resp *kmsg.ListTransactionsResponse) {
 	h.Transactions.List(req, func(r *kmsg.ListTransactionsResponse) {
-		r.Version = resp.Version
-		*resp = *r
-		c.Reply()
+		h.guard(c, func() {
+			r.Version = resp.Version
+			*resp = *r
+			c.Reply()
+		})
 	})
 }

@@ -42,6 +42,8 @@ const (
 	keyBrokenRegion // a region that cannot be read to its end
 	keyRequeue      // echo, that asks a loop for the executor first
 	keySilentRequeue
+	keyPanicClassify // Classify panics
+	keyPanicHook     // echo, and a panic once the connection has closed
 )
 
 const (
@@ -68,6 +70,8 @@ func (h *testHandler) Classify(head network.FrameHead) network.Class {
 	switch head.Key {
 	case keyUnserved:
 		return network.Class{Refuse: "key 10 is not served"}
+	case keyPanicClassify:
+		panic("asked to")
 	case keySmallOnly:
 		return network.Class{Inline: true, MaxBytes: smallOnlyBytes}
 	case keyBlocking:
@@ -122,6 +126,9 @@ func (h *testHandler) Serve(r *network.Request) {
 		r.Hangup("asked to")
 	case keyPanic:
 		panic("asked to")
+	case keyPanicHook:
+		r.Conn.OnClose(func() { panic("asked to") })
+		r.Complete(answer(r.Frame, nil))
 	case keyHeld:
 		r.Own()
 		h.held <- r

@@ -241,7 +241,7 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	n, over := c.takeGrant()
 	c.uncharge(n, over)
 	for _, f := range hooks {
-		f()
+		c.runHook(f)
 	}
 	if start {
 		go c.runExec()
@@ -249,6 +249,17 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	if !linger {
 		c.srv.removed(c)
 	}
+}
+
+// runHook runs what OnClose was given; the connection has ended by then, whatever
+// becomes of it.
+func (c *Conn) runHook(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.panicked("a hook for the end of a connection", p)
+		}
+	}()
+	f()
 }
 
 // quiesceLocked waits until no call on the socket is under way. It lets go of the

@@ -321,3 +321,26 @@ func TestPeersResetWhileTheyWait(t *testing.T) {
 		})
 	})
 }
+
+// TestPanicsOutsideServeCostTheConnection has the handler panic where the reader
+// asks it, and at the end of a connection.
+func TestPanicsOutsideServeCostTheConnection(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		f := start(t, o)
+		c := f.dial()
+		c.send(append(request(keyEcho, 1, nil), request(keyPanicClassify, 2, nil)...))
+		if corr, _ := c.receive(); corr != 1 {
+			t.Errorf("response %d", corr)
+		}
+		c.wantClosed()
+		c = f.dial()
+		c.send(request(keyPanicHook, 3, nil))
+		c.receive()
+		c.Close()
+		f.eventually("both connections are gone", func() bool { return f.Connections() == 0 })
+		if log := f.log.String(); !strings.Contains(log, "panic in Classify") || !strings.Contains(log, "panic in a hook") {
+			t.Errorf("log: %s", log)
+		}
+		f.dial().ping(4)
+	})
+}

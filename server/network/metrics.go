@@ -23,7 +23,7 @@ func newMetrics(r *telemetry.Registry, s *Server) *metrics {
 		refused: r.Counter("barnabas_network_connections_refused_total",
 			"Connections that were not served at once: per_ip (closed), waiting (at max.connections), accept (the system has no files or memory).", "reason"),
 		closed: r.Counter("barnabas_network_connections_closed_total", "Connections that ended, by who or what ended them.", "reason"),
-		panics: r.Counter("barnabas_network_panics_total", "Requests whose handler panicked; the connection was closed."),
+		panics: r.Counter("barnabas_network_panics_total", "Panics in serving a connection, such as of a request's handler; the connection was closed."),
 		pauses: r.Counter("barnabas_network_pauses_total", "Times a connection was no longer read because it, or all together, held too much."),
 	}
 	r.GaugeFunc("barnabas_network_connections", "Open client connections.", func() float64 { return float64(s.Connections()) })

@@ -96,7 +96,7 @@ func (c *Conn) open(head []byte) bool {
 		return false
 	}
 	in.frameSize = size
-	in.class = c.srv.handler.Classify(FrameHead{
+	in.class = c.classify(FrameHead{
 		Key:       int16(binary.BigEndian.Uint16(head[4:])),
 		Version:   int16(binary.BigEndian.Uint16(head[6:])),
 		SizeBytes: size,
@@ -111,6 +111,17 @@ func (c *Conn) open(head []byte) bool {
 	}
 	in.open = true
 	return true
+}
+
+// classify asks the handler; a panic costs the connection, not the broker.
+func (c *Conn) classify(head FrameHead) (class Class) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.panicked("Classify", p)
+			class = Class{Refuse: errPanic.Error()}
+		}
+	}()
+	return c.srv.handler.Classify(head)
 }
 
 // seed moves the head's part of the frame from the torn head into the frame.
