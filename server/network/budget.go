@@ -27,6 +27,8 @@ type budget struct {
 	// overdraft is the connection whose frame may go beyond the limit. While
 	// anybody waits it is set, so that somebody always makes progress.
 	overdraft *Conn
+	// overBytes is the buffer of that frame.
+	overBytes int64
 	waiters   [sizesOfWaiters][]waiter // in order for each size
 	lastTurn  uint64
 }
@@ -59,10 +61,13 @@ type waiter struct {
 }
 
 // fits says whether n bytes are within the limit. An eighth is kept for frames of
-// at most inlineFrameMax, so that large ones cannot keep them out.
+// at most inlineFrameMax, so that large ones cannot keep them out, the one beyond
+// the limit neither.
 func (b *budget) fits(n int64, small bool) bool {
 	limit := b.limitBytes
-	if !small {
+	if small {
+		limit += b.overBytes
+	} else {
 		limit -= limit / 8
 	}
 	return b.usedBytes.Load()+n <= limit
@@ -95,6 +100,9 @@ func (b *budget) acquire(c *Conn, n int, small, holdsOver, wait bool) (ok, over 
 		return false, false
 	}
 	b.usedBytes.Add(need)
+	if over {
+		b.overBytes = need
+	}
 	return true, over
 }
 
@@ -111,7 +119,7 @@ func (b *budget) release(n int, over bool) {
 	b.mu.Lock()
 	b.usedBytes.Add(-int64(n))
 	if over {
-		b.overdraft = nil
+		b.overdraft, b.overBytes = nil, 0
 	}
 	var admitted []waiter
 	var overdrawn *Conn
@@ -122,7 +130,7 @@ func (b *budget) release(n int, over bool) {
 			if !ok || b.overdraft != nil {
 				break
 			}
-			b.overdraft, overdrawn = w.conn, w.conn
+			b.overdraft, b.overBytes, overdrawn = w.conn, w.bytes, w.conn
 		}
 		b.usedBytes.Add(w.bytes)
 		b.popLocked(w)

@@ -48,9 +48,13 @@ func TestBudgetAdmitsWhatFits(t *testing.T) {
 	}
 	large1, large2 := ask(80*mib), ask(80*mib)
 	medium1, medium2 := ask(2*mib), ask(1*mib)
+	if ok, _ := b.acquire(holder, 1000, true, false, true); !ok {
+		t.Error("a small one waits for the one beyond the limit")
+	}
+	b.add(256 * mib)
 	small := ask(1000)
-	release(1000, false, small)
-	release(32*mib, false) // not yet what medium1 needs, and the others of its size wait behind it
+	release(256*mib, false, small)
+	release(32*mib+2000, false) // not yet what medium1 needs, and the others of its size wait behind it
 	release(2*mib, false, medium1)
 	release(0, true, large1)        // beyond the limit
 	release(81*mib, false, medium2) // large1 is beyond by as much
