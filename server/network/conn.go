@@ -34,6 +34,8 @@ type Conn struct {
 	// order; pendingOut are the bytes of the out-queue. Both change under mu.
 	outstanding atomic.Int32
 	pendingOut  atomic.Int64
+	// slotBytes is the memory of answers that wait for earlier ones; under mu too.
+	slotBytes atomic.Int64
 	// queued are the requests in or on the executor.
 	queued atomic.Int32
 	// hung says that input is discarded from now on; inTurn that the reader works.

@@ -62,7 +62,7 @@ func (c *Conn) newRequest(frame []byte) *Request {
 // nothing earlier waits for the executor, the disk is well, the peer reads its
 // responses, and memory is not short (or this is its only request).
 func (c *Conn) inlineNow(class Class) bool {
-	return class.Inline && c.queued.Load() == 0 && c.pendingOut.Load() <= pendingOutMax &&
+	return class.Inline && c.queued.Load() == 0 && c.unread() <= pendingOutMax &&
 		!c.srv.pressure() && (c.outstanding.Load() == 0 || !c.srv.budget.full())
 }
 
@@ -135,7 +135,7 @@ func (c *Conn) settle(r *Request) {
 	}
 	c.slotTail = r
 	if ended {
-		r.done = true
+		c.doneLocked(r)
 		if r.end == endHangup {
 			abandoned = c.takeExecLocked()
 		}
@@ -170,12 +170,32 @@ func (c *Conn) refuseNext(reason string) {
 func (c *Conn) finish(r *Request) {
 	r.items = c.appendItems(nil, r.resp)
 	c.mu.Lock()
-	r.done = true
+	c.doneLocked(r)
 	dropped := c.popLocked()
 	c.mu.Unlock()
 	releaseItems(dropped)
 	c.kick(false)
 }
+
+// doneLocked marks a slot done. Its answer counts at once, though it may have to wait
+// for earlier ones: a long poll at the head must not let all behind it pile up.
+func (c *Conn) doneLocked(r *Request) {
+	r.done = true
+	for i := range r.items {
+		r.slotBytes += r.items[i].heapBytes()
+	}
+	c.countSlotLocked(r.slotBytes)
+}
+
+func (c *Conn) countSlotLocked(n int) {
+	if n != 0 {
+		c.slotBytes.Add(int64(n))
+		c.srv.outHeapBytes.Add(int64(n))
+	}
+}
+
+// unread is what the peer has not read of its answers.
+func (c *Conn) unread() int64 { return c.pendingOut.Load() + c.slotBytes.Load() }
 
 // popLocked moves the done prefix of the slots to the out-queue. It returns what
 // must be released because the connection has closed.
@@ -187,6 +207,7 @@ func (c *Conn) popLocked() (dropped []outItem) {
 			c.slotTail = nil
 		}
 		r.next = nil
+		c.countSlotLocked(-r.slotBytes)
 		switch {
 		case c.life.closed || c.life.hangup:
 			dropped = append(dropped, r.items...)
@@ -222,7 +243,7 @@ func (c *Conn) enqueueExec(r *Request) {
 func (c *Conn) runExec() {
 	for {
 		c.mu.Lock()
-		stop := c.life.closed || c.pendingOut.Load() > pendingOutMax
+		stop := c.life.closed || c.unread() > pendingOutMax
 		if len(c.exec) == 0 || stop && !c.life.lingering {
 			c.execRunning = false
 			last := c.life.lingering

@@ -11,4 +11,9 @@
 // connection is closed: one buffer is kept from others by a slow or silent client
 // for 14 seconds at most. While nobody waits a frame may take as long as it likes,
 // and the time in which a frame itself waits for memory does not count.
+//
+// Answers that are not sent hold as much again; above that slow readers are closed. A
+// connection whose own answers, those that wait for earlier ones included, hold more
+// than 1 MiB is served no further request until they hold less. The garbage collector
+// may let the heap grow to twice of all that.
 package network

@@ -240,6 +240,42 @@ func TestFramesThatOthersWaitForMustComeOn(t *testing.T) {
 	}
 }
 
+// TestAnswersBehindALongPollAreBounded has a client ask for gigabytes behind a request
+// whose answer does not come yet.
+func TestAnswersBehindALongPollAreBounded(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		f := start(t, o)
+		greedy, other := f.dial(), f.dial()
+		const n = 200
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := greedy.Write(request(keyHeld, 0, nil))
+			for corr := 1; corr < n && err == nil; corr++ {
+				_, err = greedy.Write(request(keyLarge, corr, nil))
+			}
+			return err
+		})
+		f.eventually("answers wait", func() bool { return f.ResponseBytes() > network.PendingOutMax })
+		for corr := range 100 {
+			other.ping(corr)
+		}
+		if got := f.ResponseBytes(); got > network.PendingOutMax+2*largeBytes {
+			t.Errorf("%d bytes of answers are held", got)
+		}
+		r := <-f.h.held
+		r.Complete(answer(r.Frame, bytes.Repeat([]byte{'x'}, largeBytes)))
+		for want := range n {
+			if corr, payload := greedy.receive(); corr != want || len(payload) != largeBytes {
+				t.Fatalf("response %d with %d bytes, want %d", corr, len(payload), want)
+			}
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		f.eventually("nothing held", func() bool { return f.ResponseBytes() == 0 })
+	})
+}
+
 // TestUnreadResponsesAreBounded has a client ask for gigabytes and read nothing.
 func TestUnreadResponsesAreBounded(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {

@@ -59,6 +59,8 @@ type Request struct {
 	// next and done belong to the connection's slot list, under Conn.mu.
 	next *Request
 	done bool
+	// slotBytes is what items count for from then on until it leaves the list.
+	slotBytes int
 }
 
 // OnLoop says that Serve runs on an event loop and must not block.
