@@ -62,7 +62,7 @@ func (c *Conn) newRequest(frame []byte) *Request {
 // nothing earlier waits for the executor, the disk is well, the peer reads its
 // responses, and memory is not short (or this is its only request).
 func (c *Conn) inlineNow(class Class) bool {
-	return class.Inline && c.queued.Load() == 0 && c.unread() <= pendingOutMax &&
+	return class.Inline && c.queued.Load() == 0 && c.mayStart() &&
 		!c.srv.pressure() && (c.outstanding.Load() == 0 || !c.srv.budget.full())
 }
 
@@ -190,12 +190,23 @@ func (c *Conn) doneLocked(r *Request) {
 func (c *Conn) countSlotLocked(n int) {
 	if n != 0 {
 		c.slotBytes.Add(int64(n))
+		c.srv.slotBytes.Add(int64(n))
 		c.srv.outHeapBytes.Add(int64(n))
 	}
 }
 
 // unread is what the peer has not read of its answers.
 func (c *Conn) unread() int64 { return c.pendingOut.Load() + c.slotBytes.Load() }
+
+// mayStart says that the next request may be served: the peer reads its answers, and
+// those of all connections that wait for earlier ones leave half of the bound of all to
+// answers that are being sent. Otherwise whoever lets answers pile up behind long polls
+// would have other clients cut as slow readers. It becomes true at the latest when
+// nothing is outstanding, which recheck sees.
+func (c *Conn) mayStart() bool {
+	return c.unread() <= pendingOutMax &&
+		(c.outstanding.Load() == 0 || c.srv.slotBytes.Load() <= c.srv.limits.QueuedBytes/2)
+}
 
 // popLocked moves the done prefix of the slots to the out-queue. It returns what
 // must be released because the connection has closed.
@@ -243,7 +254,7 @@ func (c *Conn) enqueueExec(r *Request) {
 func (c *Conn) runExec() {
 	for {
 		c.mu.Lock()
-		stop := c.life.closed || c.unread() > pendingOutMax
+		stop := c.life.closed || !c.mayStart()
 		if len(c.exec) == 0 || stop && !c.life.lingering {
 			c.execRunning = false
 			last := c.life.lingering

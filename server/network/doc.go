@@ -14,6 +14,7 @@
 //
 // Answers that are not sent hold as much again; above that slow readers are closed. A
 // connection whose own answers, those that wait for earlier ones included, hold more
-// than 1 MiB is served no further request until they hold less. The garbage collector
-// may let the heap grow to twice of all that.
+// than 1 MiB is served no further request until they hold less; once half of the bound
+// is such waiting answers, nothing is served behind a request that is not answered yet.
+// The garbage collector may let the heap grow to twice of all that.
 package network

@@ -276,6 +276,53 @@ func TestAnswersBehindALongPollAreBounded(t *testing.T) {
 	})
 }
 
+// TestAnswersBehindLongPollsLeaveRoomForOthers has many connections let answers pile up,
+// each less than one may. A client that reads a little late is not cut for that.
+func TestAnswersBehindLongPollsLeaveRoomForOthers(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		const limit = 8 * largeBytes
+		o.Limits.QueuedBytes = limit
+		f := start(t, o)
+		var greedy []client
+		for range 2 * limit / largeBytes {
+			c, before := f.dial(), f.ResponseBytes()
+			c.send(append(request(keyHeld, 0, nil), request(keyLarge, 1, nil)...))
+			greedy = append(greedy, c)
+			f.eventually("its answer waits, or it is not served", func() bool {
+				return len(f.h.held) == len(greedy) && (f.ResponseBytes() > before || before > limit/2)
+			})
+		}
+		if got := f.ResponseBytes(); got > limit/2+2*largeBytes {
+			t.Errorf("%d bytes of answers wait", got)
+		}
+		late := f.dial()
+		if err := late.Conn.(*net.TCPConn).SetReadBuffer(128 << 10); err != nil {
+			t.Fatal(err)
+		}
+		const n = 4
+		for corr := range n {
+			late.send(request(keyLarge, corr, nil))
+		}
+		for want := range n {
+			if corr, payload := late.receive(); corr != want || len(payload) != largeBytes {
+				t.Fatalf("response %d with %d bytes, want %d", corr, len(payload), want)
+			}
+		}
+		for range greedy {
+			r := <-f.h.held
+			r.Complete(answer(r.Frame, nil))
+		}
+		for _, c := range greedy {
+			for want := range 2 {
+				if corr, _ := c.receive(); corr != want {
+					t.Fatalf("response %d, want %d", corr, want)
+				}
+			}
+		}
+		f.eventually("nothing held", func() bool { return f.ResponseBytes() == 0 })
+	})
+}
+
 // TestUnreadResponsesAreBounded has a client ask for gigabytes and read nothing.
 func TestUnreadResponsesAreBounded(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {

@@ -55,7 +55,7 @@ func (c *Conn) recheck() {
 	case c.srv.draining.Load() && idle:
 		kind = closedShutdown
 	}
-	startExec := len(c.exec) > 0 && !c.execRunning && c.unread() <= pendingOutMax
+	startExec := len(c.exec) > 0 && !c.execRunning && c.mayStart()
 	if startExec {
 		c.execRunning = true
 	}
@@ -79,14 +79,14 @@ func (c *Conn) recheck() {
 // full says that the reader must stop before the next frame.
 func (c *Conn) full() bool {
 	return int(c.outstanding.Load()+c.queued.Load()) >= outstandingMax || c.inBytes.Load() >= inBytesMax ||
-		(c.link.blocking() && c.unread() > pendingOutMax)
+		(c.link.blocking() && !c.mayStart())
 }
 
 // roomAgain is less than the opposite of full, so that a connection at its limit
 // does not stop and go for each request.
 func (c *Conn) roomAgain() bool {
 	return int(c.outstanding.Load()+c.queued.Load()) <= outstandingMax/2 && c.inBytes.Load() <= inBytesMax/2 &&
-		(!c.link.blocking() || c.unread() <= pendingOutMax)
+		(!c.link.blocking() || c.mayStart())
 }
 
 // pauseWhenFull marks the reader stopped if the connection is full.

@@ -63,8 +63,10 @@ type Server struct {
 	pressure func() bool
 	engine   engine // nil without event loops
 
-	// outHeapBytes is the memory of all out-queues.
+	// outHeapBytes is the memory of all answers that are not sent, slotBytes what of it
+	// waits for earlier ones.
 	outHeapBytes atomic.Int64
+	slotBytes    atomic.Int64
 	draining     atomic.Bool
 	lastID       atomic.Uint64
 	acceptors    sync.WaitGroup
