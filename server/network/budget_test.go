@@ -7,6 +7,36 @@ import (
 	"github.com/barnabas-mq/barnabas/internal/memnet"
 )
 
+// TestFullConnectionsKeepNoGrant has a connection be full once its turn for memory has
+// come: what it was granted, and to be beyond the limit, goes to who waits.
+func TestFullConnectionsKeepNoGrant(t *testing.T) {
+	const limit = 1 << 20
+	s := New(Options{Handler: &recorder{}, Limits: Limits{QueuedBytes: limit}})
+	b := &s.budget
+	conn := func() *Conn { return &Conn{srv: s, listener: &listener{}, link: nullLink{}} }
+	full, next := conn(), conn()
+	b.add(limit)
+	if ok, over := b.acquire(conn(), 1000, true, false, true); !ok || !over {
+		t.Fatalf("the first: %v, beyond the limit %v", ok, over)
+	}
+	for _, c := range []*Conn{full, next} {
+		if ok, _ := b.acquire(c, 4000, true, false, true); ok {
+			t.Fatal("granted at once")
+		}
+	}
+	b.release(1000, true)
+	full.outstanding.Store(outstandingMax)
+	if !full.pauseWhenFull() {
+		t.Fatal("not full")
+	}
+	if n, over := next.takeGrant(); n != 4000 || !over {
+		t.Errorf("the next was granted %d bytes, beyond the limit %v", n, over)
+	}
+	if got := b.usedBytes.Load(); got != limit+4000 {
+		t.Errorf("%d bytes are used", got)
+	}
+}
+
 // TestBudgetAdmitsWhatFits has requests of several sizes wait: each goes as soon as
 // there is room for it and its turn among those of its size has come, and whoever
 // waits longest is always let in at last.

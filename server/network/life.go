@@ -89,17 +89,20 @@ func (c *Conn) roomAgain() bool {
 		(!c.link.blocking() || c.mayStart())
 }
 
-// pauseWhenFull marks the reader stopped if the connection is full.
+// pauseWhenFull marks the reader stopped, before a frame, if the connection is full.
 func (c *Conn) pauseWhenFull() bool {
 	if !c.full() {
 		return false
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.full() {
+		c.mu.Unlock()
 		return false
 	}
 	c.life.pausedFull = true
+	c.mu.Unlock()
+	// What it was granted for the next frame is of use to others until then.
+	c.uncharge(c.takeGrant())
 	return true
 }
 

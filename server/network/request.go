@@ -179,6 +179,11 @@ func (r *Request) served() {
 		putBuffer(r.Frame)
 		r.Conn.uncharge(r.frameCharge, r.over)
 		r.frameCharge, r.over = 0, false
+	} else if r.over && r.frameCharge <= waitBytesFree && r.Conn.outstanding.Load() == 0 {
+		// It may wait for other clients, whose frames must come on meanwhile. One such
+		// request for each connection is served inline without asking, too.
+		r.over = false
+		r.Conn.uncharge(0, true)
 	}
 	if r.inPlace || r.pooled {
 		r.Frame = nil
