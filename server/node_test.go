@@ -158,6 +158,7 @@ func TestFlushedRecordsSurvivePowerFailure(t *testing.T) {
 			fsys.CrashAt(1) // nothing of what the old node does from here on counts
 			_ = stop(n)
 			fsys.Crash(seed)
+			fsys = fsys.Next()
 
 			n = start(t, fsys, load(t, testDir, "log.flush.interval.messages=1"))
 			cl := client(t, n, kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

@@ -145,6 +145,7 @@ func filled(t *testing.T, kill bool) *vfs.Mem {
 	_ = stop(n) // what was killed cannot stop
 	if kill {
 		fsys.Kill()
+		fsys = fsys.Next()
 	}
 	return fsys
 }
@@ -252,7 +253,7 @@ func TestNoCrashLooksLikeAShortMetadataLog(t *testing.T) {
 				} else {
 					fsys.Kill()
 				}
-				checkTopics(t, fsys, made)
+				checkTopics(t, fsys.Next(), made)
 				if t.Failed() {
 					t.Fatalf("%s folder, power failure %v, at operation %d of %d", name, power, at, last)
 				}

@@ -79,7 +79,7 @@ func eachOperation(t *testing.T, arm, end func(fsys *vfs.Mem, n int64)) {
 				arm(fsys, n)
 				acked := serve(fsys, 1)
 				end(fsys, n)
-				checkServed(t, fsys, acked)
+				checkServed(t, fsys.Next(), acked)
 				if t.Failed() {
 					t.Fatalf("at operation %d", n)
 				}

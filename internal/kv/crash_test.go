@@ -101,7 +101,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 				fsys.CrashAt(n)
 				durable := workload(fsys, round)
 				fsys.Crash(uint64(n))
-				checkPairs(t, fsys, round, durable)
+				checkPairs(t, fsys.Next(), round, durable)
 				if t.Failed() {
 					t.Fatalf("after a crash at operation %d", n)
 				}
@@ -121,7 +121,7 @@ func TestFailureAtEveryOperation(t *testing.T) {
 				fsys.FailAt(n, disk)
 				durable := workload(fsys, round)
 				fsys.Kill()
-				checkPairs(t, fsys, round, durable)
+				checkPairs(t, fsys.Next(), round, durable)
 				if t.Failed() {
 					t.Fatalf("after a failure of operation %d", n)
 				}

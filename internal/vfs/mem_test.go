@@ -302,6 +302,13 @@ func TestCrashAtStopsEverything(t *testing.T) {
 	if got := read(m, "/f"); got != "abc" {
 		t.Fatalf("after a restart of the process %q", got)
 	}
+	next := m.Next()
+	if err := m.Remove("/f"); !errors.Is(err, ErrCrashed) {
+		t.Fatalf("a late removal: %v", err)
+	}
+	if got := read(next, "/f"); got != "abc" {
+		t.Fatalf("the next process has %q", got)
+	}
 }
 
 func TestCapacity(t *testing.T) {

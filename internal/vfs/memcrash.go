@@ -99,6 +99,18 @@ func (m *Mem) Kill() {
 	m.restartLocked()
 }
 
+// Next is the file system as the next process has it, after a Kill or Crash. A
+// goroutine of the process before may be late and remove a file of a name that is
+// there again; this one has crashed for good.
+func (m *Mem) Next() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := &Mem{root: m.root, journal: m.journal, locks: map[string]*memLock{}, epoch: m.epoch, capacity: m.capacity, now: m.now, faults: faults{ops: m.faults.ops}}
+	m.root, m.journal, m.faults = newFolder(), nil, faults{ops: 1, crashAt: 1}
+	m.epoch++
+	return next
+}
+
 func (m *Mem) restartLocked() {
 	m.epoch++
 	m.locks = map[string]*memLock{}
