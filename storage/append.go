@@ -70,7 +70,7 @@ func (l *Log) appendLocked(req AppendRequest) (AppendResult, error) {
 	if n := int64(len(req.Batches)); n > cfg.SegmentBytes {
 		return AppendResult{}, protocol.Errorf(kerr.RecordListTooLarge, "%d bytes do not fit a segment of %d", n, cfg.SegmentBytes)
 	}
-	if !l.store.hasRoom(int64(len(req.Batches))) {
+	if !l.store.hasRoomFor(req) {
 		return AppendResult{}, l.store.refuseFull()
 	}
 	p, err := l.stage(req)

@@ -39,6 +39,16 @@ func (s *Store) hasRoom(n int64) bool {
 	return s.room.Load() >= 0
 }
 
+// hasRoomFor is hasRoom for an append. A coordinator's may use a part of the reserve:
+// Writable let it in, and if what others took since then refused it, the coordinator
+// would start over.
+func (s *Store) hasRoomFor(req AppendRequest) bool {
+	if s.hasRoom(int64(len(req.Batches))) {
+		return true
+	}
+	return req.Internal && s.room.Load() >= s.cfg.ReserveBytes/growFrom-s.cfg.ReserveBytes
+}
+
 // roomAhead is hasRoom for bytes that a segment would only like to have.
 func (s *Store) roomAhead(n int64) bool {
 	if s.room.Add(-n) >= 0 {

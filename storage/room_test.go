@@ -42,6 +42,44 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestRoomTakenAfterWritable fills the disk between Writable, which lets a
+// coordinator's append in, and the append.
+func TestRoomTakenAfterWritable(t *testing.T) {
+	w := newWorld(t, 1)
+	w.cfg.ReserveBytes = 10_000
+	w.fs.SetCapacity(60_000)
+	w.mustOpen()
+	defer w.abandon()
+	l := w.log()
+	internal := func() error {
+		_, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil), Internal: true})
+		return err
+	}
+	if err := l.Writable(); err != nil {
+		t.Fatal(err)
+	}
+	w.fs.SetCapacity(8_000)
+	w.store.measureRoom()
+	if _, err := l.Append(AppendRequest{Batches: makeBatch(1, "x", 1, nil)}); !errors.Is(err, ErrOffline) {
+		t.Fatalf("a client's append without room: %v", err)
+	}
+	if err := internal(); err != nil {
+		t.Fatalf("what was let in before: %v", err)
+	}
+	if err := l.Writable(); !errors.Is(err, ErrOffline) {
+		t.Fatalf("what comes now: %v", err)
+	}
+	for n := 0; internal() == nil; n++ {
+		if n == 1000 {
+			t.Fatal("the reserve has no end")
+		}
+		w.store.measureRoom()
+	}
+	if free, _, _ := w.store.Usage(); int64(free) < w.cfg.ReserveBytes/growFrom {
+		t.Fatalf("only %d bytes are left free", free)
+	}
+}
+
 // TestRoomWhenTheTimeIsSet frees space on a full disk after the system's time was set
 // back: it is found as soon as otherwise.
 func TestRoomWhenTheTimeIsSet(t *testing.T) {

@@ -59,7 +59,7 @@ type AppendRequest struct {
 	// Replicated keeps the offsets and epochs that the batches carry.
 	Replicated bool
 	// Internal marks a coordinator's own append: of its producer only the epoch is
-	// checked.
+	// checked, and it may use a part of the reserve.
 	Internal bool
 	// Guard is what a transactional batch was verified under (KIP-890); zero where
 	// its transaction is open in this partition, and for all other batches.
