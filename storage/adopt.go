@@ -20,7 +20,11 @@ type Adoption struct {
 // been there at the start. When it returns, places and checkpoints are durable.
 func (s *Store) Adopt(list []Adoption) error {
 	for _, a := range list {
-		if err := s.adopt(a); err != nil {
+		err := s.clearLeftover(a.TopicPartition)
+		if err == nil {
+			err = s.adopt(a)
+		}
+		if err != nil {
 			return fmt.Errorf("adopt %v: %w", a.TopicPartition, err)
 		}
 	}

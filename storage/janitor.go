@@ -132,7 +132,7 @@ func (s *Store) writeCheckpoints() error {
 	if s.look(); s.removed() {
 		return ErrRemoved
 	}
-	all := s.collect()
+	all, cleared := s.collect()
 	changed := false
 	for _, c := range all {
 		if before, ok := s.written[c.name]; ok && maps.Equal(before, c.offsets) {
@@ -144,15 +144,19 @@ func (s *Store) writeCheckpoints() error {
 		}
 		changed = true
 	}
-	if !changed {
-		return nil
-	}
-	if err := s.env.FS.SyncDir(s.dir); err != nil {
-		clear(s.written)
-		return err
+	if changed {
+		if err := s.env.FS.SyncDir(s.dir); err != nil {
+			clear(s.written)
+			return err
+		}
 	}
 	for _, c := range all {
 		s.written[c.name] = c.offsets
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, tp := range cleared {
+		delete(s.leftover, tp)
 	}
 	return nil
 }
@@ -164,8 +168,8 @@ type checkpointFile struct {
 }
 
 // collect gathers the offsets of the opened logs, and what was read at start of
-// the others.
-func (s *Store) collect() []checkpointFile {
+// the others. What was left over when it did is not in there.
+func (s *Store) collect() (all []checkpointFile, cleared []TopicPartition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.logs) + len(s.points)
@@ -188,12 +192,17 @@ func (s *Store) collect() []checkpointFile {
 			cleaned[tp] = offset
 		}
 	}
-	all := []checkpointFile{{recoveryPointFile, points}, {highWatermarkFile, marks}, {logStartFile, starts}}
+	all = []checkpointFile{{recoveryPointFile, points}, {highWatermarkFile, marks}, {logStartFile, starts}}
 	if len(cleaned) > 0 || s.everCleaned {
 		s.everCleaned = true
 		all = append(all, checkpointFile{cleanedFile, cleaned})
 	}
-	return all
+	for tp := range s.leftover {
+		if _, open := s.logs[tp]; !open {
+			cleared = append(cleared, tp)
+		}
+	}
+	return all, cleared
 }
 
 // removeLater removes files or folders when their delay is over.

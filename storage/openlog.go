@@ -68,6 +68,9 @@ func (s *Store) OpenLog(tp TopicPartition, id TopicID, cfg LogConfig) (*Log, err
 		}
 	}
 	if !found {
+		if err := s.clearLeftover(tp); err != nil {
+			return nil, fmt.Errorf("create log %v: %w", tp, err)
+		}
 		if err := l.create(); err != nil {
 			return nil, fmt.Errorf("create log %v: %w", tp, err)
 		}
@@ -146,6 +149,19 @@ func (s *Store) install(l *Log, found bool) (*Log, error) {
 	return l, nil
 }
 
+// clearLeftover takes out of the checkpoint files what they have of an earlier topic
+// of the name: after a crash the new folder would be taken for the old one, which
+// began and was whole at other offsets.
+func (s *Store) clearLeftover(tp TopicPartition) error {
+	s.mu.Lock()
+	_, named := s.leftover[tp]
+	s.mu.Unlock()
+	if !named {
+		return nil
+	}
+	return s.writeCheckpoints()
+}
+
 // forgetLocked drops what was read at start about a partition.
 func (s *Store) forgetLocked(tp TopicPartition) {
 	delete(s.folders, tp.String())
@@ -213,6 +229,7 @@ func (s *Store) setFolderAside(tp TopicPartition, have, want TopicID) error {
 		"folder", old, "aside", aside, "topicID", FormatID(have), "wanted", FormatID(want))
 	s.mu.Lock()
 	s.forgetLocked(tp)
+	s.leftover[tp] = struct{}{}
 	s.mu.Unlock()
 	return s.env.FS.SyncDir(s.dir)
 }
@@ -250,6 +267,9 @@ func (s *Store) Delete(tp TopicPartition) error {
 	l, ok := s.logs[tp]
 	_, found := s.folders[tp.String()]
 	delete(s.logs, tp)
+	if ok {
+		s.leftover[tp] = struct{}{}
+	}
 	s.mu.Unlock()
 	if !ok && found {
 		return s.DiscardStray(Stray{TopicPartition: tp, Path: s.path(tp.String())})
@@ -264,6 +284,10 @@ func (s *Store) Delete(tp TopicPartition) error {
 	l.abandon(ErrClosed)
 	aside := s.uniqueFolder(tp, deleteSuffix)
 	if err := s.env.FS.Rename(l.dir, s.path(aside)); err != nil {
+		// A new topic of the name must not be made in there.
+		s.mu.Lock()
+		s.folders[tp.String()] = struct{}{}
+		s.mu.Unlock()
 		return fmt.Errorf("delete log %v: %w", tp, err)
 	}
 	if err := s.env.FS.SyncDir(s.dir); err != nil {
@@ -317,13 +341,14 @@ func (s *Store) Strays(known func(tp TopicPartition, id TopicID) bool) []Stray {
 // DiscardStray deletes a folder found at start whose topic was deleted while it
 // was away: as Delete does, but at once.
 func (s *Store) DiscardStray(stray Stray) error {
-	s.mu.Lock()
-	s.forgetLocked(stray.TopicPartition)
-	s.mu.Unlock()
 	aside := s.path(s.uniqueFolder(stray.TopicPartition, deleteSuffix))
 	if err := s.env.FS.Rename(stray.Path, aside); err != nil {
 		return fmt.Errorf("discard %s: %w", stray.Path, err)
 	}
+	s.mu.Lock()
+	s.forgetLocked(stray.TopicPartition)
+	s.leftover[stray.TopicPartition] = struct{}{}
+	s.mu.Unlock()
 	if err := s.env.FS.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("discard %s: %w", stray.Path, err)
 	}

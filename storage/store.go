@@ -121,6 +121,9 @@ type Store struct {
 	marks   OffsetCheckpoint
 	starts  OffsetCheckpoint
 	cleaned OffsetCheckpoint
+	// leftover are partitions without a folder that the checkpoint files may name:
+	// what they say is of a topic that is gone.
+	leftover map[TopicPartition]struct{}
 	// everCleaned says that there is a file of the offsets that compaction has
 	// reached.
 	everCleaned bool
@@ -147,7 +150,7 @@ func openWith(env Env, dir string, cfg StoreConfig, spawn func(func())) (*Store,
 		maintenance: make(chan struct{}, 1), written: map[string]OffsetCheckpoint{},
 		spawn: spawn, gone: make(chan struct{}),
 		logs: map[TopicPartition]*Log{}, opening: map[TopicPartition]chan struct{}{},
-		folders: map[string]struct{}{},
+		folders: map[string]struct{}{}, leftover: map[TopicPartition]struct{}{},
 	}
 	s.brokerEpoch.Store(-1)
 	s.seg = &segment.Env{FS: env.FS, Files: segment.NewFiles(env.FS, cfg.OpenFiles), Maps: segment.NewMaps(cfg.MappedBytes), Room: s.roomAhead}
@@ -206,6 +209,7 @@ func (s *Store) inspect() error {
 	for _, e := range entries {
 		s.inspectEntry(e)
 	}
+	s.noteLeftovers()
 	s.measureRoom()
 	return nil
 }
@@ -219,6 +223,17 @@ func (s *Store) inspectEntry(e fs.DirEntry) {
 		s.folders[e.Name()] = struct{}{}
 	case folderDeleted:
 		s.later = append(s.later, removal{at: s.env.Clock.Now(), path: s.path(e.Name())})
+	}
+}
+
+// noteLeftovers finds what the checkpoints name without there being a folder.
+func (s *Store) noteLeftovers() {
+	for _, c := range []OffsetCheckpoint{s.points, s.marks, s.starts, s.cleaned} {
+		for tp := range c {
+			if _, found := s.folders[tp.String()]; !found {
+				s.leftover[tp] = struct{}{}
+			}
+		}
 	}
 }
 
