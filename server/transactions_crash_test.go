@@ -132,10 +132,10 @@ func killedWhileEnding(t *testing.T, commit bool, at int64) (survived bool) {
 	if err := o.end(ctx, cl, commit); err == nil {
 		survived = completes(ctx, kadm.NewClient(cl), o.id)
 	}
-	fsys.SetFault(nil)
-	fsys.CrashAt(1)
+	fsys.CrashAt(1) // nothing of what the old node does from here on counts
 	_ = stop(n)
 	fsys.Kill()
+	fsys = fsys.Next()
 	if !survived {
 		select {
 		case <-k.dead:
@@ -213,10 +213,15 @@ func verdict(t *testing.T, n *Node, what string, commit bool) {
 		records = 6
 	}
 	seen := map[int32][]string{}
-	for range records {
-		for _, r := range reader.PollRecords(within(t), 1).Records() {
-			seen[r.Partition] = append(seen[r.Partition], string(r.Value))
+	for got := 0; got < records; {
+		fetches := reader.PollRecords(within(t), records-got)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("%s: %d of %d records are read: %v", what, got, records, err)
 		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			seen[r.Partition] = append(seen[r.Partition], string(r.Value))
+			got++
+		})
 	}
 	for p := range int32(3) {
 		want := "[end]"

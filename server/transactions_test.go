@@ -85,17 +85,20 @@ func TestTransactionsCommitAndAbort(t *testing.T) {
 	}
 }
 
-// describes checks the state of a transactional id and returns its epoch.
-func describes(t *testing.T, n *Node, id, state string) int16 {
+// describes waits until a transactional id has a state, which the coordinator notes
+// after readers have seen the markers, and returns its epoch.
+func describes(t *testing.T, n *Node, id, state string) (epoch int16) {
 	t.Helper()
-	got, err := kadm.NewClient(client(t, n)).DescribeTransactions(within(t), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := got[id]; d.Err != nil || d.State != state {
-		t.Fatalf("%s is %q (%v), want %s", id, d.State, d.Err, state)
-	}
-	return got[id].ProducerEpoch
+	adm := kadm.NewClient(client(t, n))
+	eventually(t, id+" is in the state "+state, func() bool {
+		got, err := adm.DescribeTransactions(within(t), id)
+		if err != nil || got[id].Err != nil {
+			t.Fatalf("describe %s: %v, %v", id, err, got[id].Err)
+		}
+		epoch = got[id].ProducerEpoch
+		return got[id].State == state
+	})
+	return epoch
 }
 
 // A consumer that transforms: input offsets and output records are committed

@@ -326,6 +326,7 @@ func TestImportThroughCrashes(t *testing.T) {
 			continue // the operations are not the same in every run
 		}
 		fs.Crash(uint64(n))
+		fs = fs.Next()
 		for topic, w := range want {
 			got := taken(t, fs, topic)
 			if got != "" && got != w {
