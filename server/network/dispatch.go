@@ -134,8 +134,9 @@ func (c *Conn) settle(r *Request) {
 		c.slotTail.next = r
 	}
 	c.slotTail = r
+	var dropped []outItem
 	if ended {
-		c.doneLocked(r)
+		dropped = c.doneLocked(r)
 		if r.end == endHangup {
 			abandoned = c.takeExecLocked()
 		}
@@ -145,7 +146,7 @@ func (c *Conn) settle(r *Request) {
 		c.finish(r)
 		return
 	}
-	dropped := c.popLocked()
+	dropped = append(dropped, c.popLocked()...)
 	c.mu.Unlock()
 	abandon(abandoned)
 	releaseItems(dropped)
@@ -170,21 +171,41 @@ func (c *Conn) refuseNext(reason string) {
 func (c *Conn) finish(r *Request) {
 	r.items = c.appendItems(nil, r.resp)
 	c.mu.Lock()
-	c.doneLocked(r)
-	dropped := c.popLocked()
+	dropped := append(c.doneLocked(r), c.popLocked()...)
 	c.mu.Unlock()
 	releaseItems(dropped)
 	c.kick(false)
 }
 
 // doneLocked marks a slot done. Its answer counts at once, though it may have to wait
-// for earlier ones: a long poll at the head must not let all behind it pile up.
-func (c *Conn) doneLocked(r *Request) {
+// for earlier ones: a long poll at the head must not let all behind it pile up. Once
+// the connection has closed it waits for nothing, and is returned to be released.
+func (c *Conn) doneLocked(r *Request) (dropped []outItem) {
 	r.done = true
+	if c.life.closed {
+		dropped = r.items
+		r.items, r.resp = nil, Response{}
+		return dropped
+	}
 	for i := range r.items {
 		r.slotBytes += r.items[i].heapBytes()
 	}
 	c.countSlotLocked(r.slotBytes)
+	return nil
+}
+
+// dropAnswersLocked gives up, when the connection closes, the answers that wait for
+// earlier ones, which may take as long as long polls do.
+func (c *Conn) dropAnswersLocked() (dropped []outItem) {
+	for r := c.slotHead; r != nil; r = r.next {
+		if !r.done {
+			continue // its items are its ending's
+		}
+		dropped = append(dropped, r.items...)
+		c.countSlotLocked(-r.slotBytes)
+		r.items, r.resp, r.slotBytes = nil, Response{}, 0
+	}
+	return dropped
 }
 
 func (c *Conn) countSlotLocked(n int) {

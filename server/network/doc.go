@@ -10,7 +10,8 @@
 // fall two seconds behind (ten, when the buffer has no more than 64 KiB), or its
 // connection is closed: one buffer is kept from others by a slow or silent client
 // for 14 seconds at most. While nobody waits a frame may take as long as it likes,
-// and the time in which a frame itself waits for memory does not count.
+// and the time in which a frame itself waits for memory, or the broker has not come to
+// read what has arrived of it, does not count.
 //
 // Answers that are not sent hold as much again; above that slow readers are closed. A
 // connection whose own answers, those that wait for earlier ones included, hold more

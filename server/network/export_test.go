@@ -20,6 +20,16 @@ func (s *Server) Quiet() bool {
 	return quiet
 }
 
+// UnreadInputs is how many connections have input that the broker has not come to read.
+func (s *Server) UnreadInputs() (n int) {
+	s.eachConn(func(c *Conn) {
+		if c.unreadInput() {
+			n++
+		}
+	})
+	return n
+}
+
 func (s *Server) SetGateways(addrs ...netip.Addr) {
 	s.gateways.read = func() []netip.Addr { return addrs }
 }

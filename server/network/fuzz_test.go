@@ -31,6 +31,7 @@ func (rec *recorder) Serve(r *Request) {
 type nullLink struct{}
 
 func (nullLink) blocking() bool              { return true }
+func (nullLink) behind() bool                { return false }
 func (nullLink) sendsMapped() bool           { return false }
 func (nullLink) drain(bool)                  {}
 func (nullLink) write([][]byte) (int, error) { return 0, nil }

@@ -356,6 +356,32 @@ func TestAnswersBehindLongPollsLeaveRoomForOthers(t *testing.T) {
 	})
 }
 
+// TestAnswersToNobodyAreNotKept has a client leave while its answers wait for an
+// earlier one: nobody will read them, and they take no memory until that has come.
+func TestAnswersToNobodyAreNotKept(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o network.Options) {
+		f := start(t, o)
+		c := f.dial()
+		payload := make([]byte, 60<<10)
+		c.send(request(keyHeld, 0, nil))
+		c.send(request(keyHeld, 1, nil))
+		c.send(request(keyRegion, 2, nil))
+		c.send(request(keyEcho, 3, payload))
+		f.eventually("an answer waits", func() bool { return len(f.h.held) == 2 && f.ResponseBytes() >= int64(len(payload)) })
+		c.Close()
+		f.eventually("the connection is gone", func() bool { return f.Connections() == 0 })
+		if n, regions := f.ResponseBytes(), f.h.regions.Load(); n != 0 || regions != 0 {
+			t.Errorf("%d bytes and %d regions are held for nobody", n, regions)
+		}
+		first, late := <-f.h.held, <-f.h.held
+		late.Complete(answer(late.Frame, payload))
+		if n := f.ResponseBytes(); n != 0 {
+			t.Errorf("%d bytes that came later are held for nobody", n)
+		}
+		first.Complete(answer(first.Frame, nil))
+	})
+}
+
 // TestUnreadResponsesAreBounded has a client ask for gigabytes and read nothing.
 func TestUnreadResponsesAreBounded(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o network.Options) {

@@ -31,6 +31,8 @@ type link interface {
 	write(bufs [][]byte) (int, error)
 	// arm has Conn.writable called when there is room.
 	arm() error
+	// behind says that the broker has not read what the peer has sent.
+	behind() bool
 	// resume lets the reader go on.
 	resume()
 	// close ends the connection; Conn.finalize follows.
@@ -231,6 +233,7 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	}
 	hooks := c.onClose
 	c.onClose = nil
+	dropped := c.dropAnswersLocked()
 	var list *outList
 	if !c.out.writing { // else the writer releases it, see endWriteLocked
 		list = c.takeOutLocked()
@@ -238,6 +241,7 @@ func (c *Conn) finalize(kind closeKind, detail string) {
 	c.mu.Unlock()
 	c.hung.Store(true)
 	list.release()
+	releaseItems(dropped)
 	abandon(execs)
 	c.in.reset(c)
 	c.srv.budget.forget(c)

@@ -350,6 +350,19 @@ func (l *loopLink) close() {
 	// Otherwise it is between loops, and OnOpen or OnClose looks at shutting.
 }
 
+// behind looks into the system's buffer. A connection that is on no loop is not read,
+// and this is asked of those only that are not meant to wait.
+func (l *loopLink) behind() bool {
+	l.c.mu.Lock()
+	fd, active := l.fd, l.state == loopActive
+	l.c.mu.Unlock()
+	if !active {
+		return true
+	}
+	n, err := unix.IoctlGetInt(fd, unix.SIOCINQ)
+	return err == nil && n > 0
+}
+
 func (l *loopLink) blocking() bool { return false }
 
 func (l *loopLink) sendsMapped() bool { return true }

@@ -12,6 +12,8 @@ const (
 	frameTime       = 10 * time.Second
 	frameGrace      = 2 * time.Second
 	smallFrameGrace = 10 * time.Second
+	// frameLateMax is the most that a round counts for.
+	frameLateMax = 2 * frameWatchEvery
 )
 
 // framePace is how the frame that a connection sends comes on.
@@ -57,7 +59,9 @@ func (s *Server) checkFrames() {
 }
 
 // tooSlow looks at the frame that c sends, once for each round of the watch. Time
-// in which the broker itself has stopped reading does not count.
+// in which the broker itself has stopped reading does not count, nor what a round is
+// late, nor one in which the broker has not come to read what has arrived: a loop
+// stands still while the disk does, and all of the broker while its machine does.
 func (c *Conn) tooSlow(nowMs int64) bool {
 	p := &c.pace
 	held, received := c.frameHeld.Load(), c.bytesIn.Load()
@@ -67,7 +71,7 @@ func (c *Conn) tooSlow(nowMs int64) bool {
 	}
 	if p.seenMs > 0 {
 		worthMs := int64(received-p.seenBytes) * frameTime.Milliseconds() / held
-		p.behindMs = max(0, p.behindMs+nowMs-p.seenMs-worthMs)
+		p.behindMs = max(0, p.behindMs+c.waitedMs(nowMs-p.seenMs)-worthMs)
 	}
 	p.seenMs, p.seenBytes = nowMs, received
 	grace := frameGrace
@@ -75,4 +79,28 @@ func (c *Conn) tooSlow(nowMs int64) bool {
 		grace = smallFrameGrace
 	}
 	return p.behindMs >= grace.Milliseconds()
+}
+
+// waitedMs is how much of a round the broker has waited for the peer.
+func (c *Conn) waitedMs(roundMs int64) int64 {
+	if c.unreadInput() {
+		return 0
+	}
+	return min(roundMs, frameLateMax.Milliseconds())
+}
+
+// unreadInput asks the transport, whose socket is not closed meanwhile.
+func (c *Conn) unreadInput() bool {
+	c.mu.Lock()
+	if c.life.closed {
+		c.mu.Unlock()
+		return false
+	}
+	c.out.busy++
+	c.mu.Unlock()
+	behind := c.link.behind()
+	c.mu.Lock()
+	c.notBusyLocked()
+	c.mu.Unlock()
+	return behind
 }

@@ -142,6 +142,9 @@ func (l *stdLink) wait() bool {
 	}
 }
 
+// behind is never so: the reader is a goroutine that nothing else keeps.
+func (l *stdLink) behind() bool { return false }
+
 func (l *stdLink) blocking() bool { return true }
 
 func (l *stdLink) sendsMapped() bool { return l.tcp }
