@@ -24,7 +24,11 @@ if [ -f "$dir/libs/kafka-clients-$version.jar" ] && [ -f "$dir/libs/kafka-tools-
 fi
 command -v mvn >/dev/null || { echo "no mvn on this machine and no jars in $dir/libs" >&2; exit 3; }
 rm -rf "$dir/libs.new"
-mvn -q -B -f "$here/pom.xml" "-Dkafka.version=$version" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+# Maven waits half an hour for a repository that has gone silent, and keeps a day in mind what it once did not find. The
+# names are those of Maven 3.8 and those of the versions after it.
+patience="-U -Dmaven.wagon.rto=60000 -Dmaven.wagon.http.retryHandler.count=3 -Daether.connector.requestTimeout=60000 -Daether.connector.http.retryHandler.count=3"
+# shellcheck disable=SC2086 # several words
+mvn -q -B $patience -f "$here/pom.xml" "-Dkafka.version=$version" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 	-DincludeScope=runtime "-DexcludeArtifactIds=$exclude" -DoutputDirectory="$dir/libs.new" >&2
 rm -rf "$dir/libs"
 mv "$dir/libs.new" "$dir/libs"
