@@ -91,16 +91,33 @@ func (l *Log) syncData() error {
 	cuts := l.cuts.Load()
 	end, from := l.logEnd.Load(), l.durable.Load()
 	began := l.store.env.Clock.Now()
-	err := l.syncSegments(from, false)
-	if err == nil {
-		err = l.syncFolder()
-	}
-	if err != nil {
+	if err := l.sync(from, false); err != nil {
 		return l.syncFailed(err)
 	}
 	l.store.metrics.flushSeconds.ObserveDuration(l.store.env.Clock.Now().Sub(began))
 	l.raiseDurable(end, cuts)
 	return nil
+}
+
+// sync makes the .log files that may hold unsynced batches from an offset on durable,
+// with their indexes if these are wanted, and the names of new files. One comes after
+// the other: who finds nothing left to sync may only go on once the sync that took it
+// has ended, and ended well.
+func (l *Log) sync(from int64, indexes bool) error {
+	l.syncing <- struct{}{}
+	defer func() { <-l.syncing }()
+	if l.syncErr != nil {
+		return l.syncErr
+	}
+	err := l.syncSegments(from, indexes)
+	if err == nil {
+		err = l.syncFolder()
+	}
+	if err != nil && !l.dead.Load() {
+		l.syncErr = err
+		l.noteSyncFailed()
+	}
+	return err
 }
 
 // raiseDurable notes that a sync has ended, unless the log was cut meanwhile:
@@ -119,7 +136,6 @@ func (l *Log) syncFailed(err error) error {
 		return ErrClosed
 	}
 	l.fail(fmt.Errorf("flush log %v: %w", l.tp, err), offlineBroken)
-	l.noteSyncFailed()
 	return l.Err()
 }
 
@@ -238,10 +254,7 @@ func (l *Log) flushTaken() error {
 		err = placeFile(l.store.env.FS, l.path(epochFile), list, true)
 	}
 	if err == nil {
-		err = l.syncSegments(from, true)
-	}
-	if err == nil {
-		err = l.syncFolder()
+		err = l.sync(from, true)
 	}
 	if err != nil {
 		l.mu.Lock()

@@ -52,6 +52,10 @@ type Log struct {
 	gaps      sync.Map    // base offsets of segments that a gap was told before
 
 	maintenance chan struct{}
+	// syncing is held (its one slot filled) by who syncs; syncErr, which belongs to
+	// the holder, is why the last sync failed, nil again after a recovery.
+	syncing chan struct{}
+	syncErr error
 
 	flush  flushQueue
 	stable stability

@@ -84,7 +84,13 @@ func (l *Log) revive() {
 // reload cuts what a failed append left, recovers the log from its files and
 // syncs it.
 func (l *Log) reload(o *offline) error {
-	if err := l.reloadFiles(); err != nil {
+	l.syncing <- struct{}{}
+	err := l.reloadFiles()
+	if err == nil {
+		l.syncErr = nil // what it lost was written again
+	}
+	<-l.syncing
+	if err != nil {
 		return err
 	}
 	if err := l.flushTaken(); err != nil {

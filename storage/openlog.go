@@ -118,7 +118,7 @@ func (s *Store) newLogLocked(tp TopicPartition, id TopicID, cfg LogConfig) *Log 
 	c := cfg.normalised()
 	l := &Log{
 		store: s, tp: tp, topicID: id, dir: s.path(tp.String()),
-		maintenance: make(chan struct{}, 1), createdMs: s.env.Clock.Elapsed().Milliseconds(),
+		maintenance: make(chan struct{}, 1), syncing: make(chan struct{}, 1), createdMs: s.env.Clock.Elapsed().Milliseconds(),
 		rollAfter: s.rollAfter(c), unclean: !s.clean,
 	}
 	l.cfg.Store(&c)

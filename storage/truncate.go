@@ -142,6 +142,7 @@ func (l *Log) afterCut(end int64) error {
 		return err
 	}
 	if err := active(l.list()).SyncLog(); err != nil {
+		l.noteSyncFailed()
 		return err
 	}
 	return l.store.env.FS.SyncDir(l.dir)
