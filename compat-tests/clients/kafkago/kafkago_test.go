@@ -74,7 +74,7 @@ func roundTrip(t *testing.T, codec kafka.Compression, acks kafka.RequiredAcks) {
 func TestOffsets(t *testing.T) {
 	ctx := harness.Context(t, time.Minute)
 	topic := createTopic(t, ctx, 1)
-	w := &kafka.Writer{Addr: kafka.TCP(harness.Shared.Addr()), Topic: topic, BatchTimeout: 5 * time.Millisecond, MaxAttempts: 20}
+	w := &kafka.Writer{Addr: kafka.TCP(harness.Shared.Addr()), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: 5 * time.Millisecond, MaxAttempts: 20}
 	defer w.Close()
 	base := time.Now().Add(-time.Hour).Truncate(time.Second)
 	for i := range 10 {
