@@ -91,7 +91,7 @@ func (n *Node) handlers() *api.Handlers {
 		Clock: n.env.Clock, Log: n.env.Log, NodeID: n.id,
 		Image: n.images.Current, Controller: n.driver,
 		Configs: n.live, ConfigChecker: config.NewChecker(n.static), LogLevel: n.env.LogLevel,
-		Partitions: n.replicas, Waits: n.waits, Reads: n.reads,
+		Partitions: n.replicas, Waits: n.waits,
 		Sessions:      api.NewFetchSessions(n.env.Clock, n.env.newRand(), int(config.MaxIncrementalFetchSessionCacheSlots.Get(snap))),
 		FetchMaxBytes: func() int { return int(config.FetchMaxBytes.Get(n.live.Snapshot())) },
 		ProducerIDs:   n.producerIDs,

@@ -18,7 +18,8 @@ const (
 	// waitWorkers run requests whose wait is over; they wait for no disk but the
 	// page cache.
 	waitWorkers = 16
-	// readWorkers run fetches that may have to wait for the disk.
+	// readWorkers run what the transaction coordinator does that may have to wait for
+	// the disk.
 	readWorkers = 16
 )
 

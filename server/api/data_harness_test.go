@@ -57,7 +57,7 @@ func newDataBrokerOn(t *testing.T, disk vfs.FS) *dataBroker {
 		TopicConfig: func(_ *metadata.Image, topic string) replica.TopicConfig { return d.config(topic) },
 	}, replica.Hooks{})
 	d.testBroker = newTestBroker(t, func(h *Handlers) {
-		h.Clock, h.Partitions, h.Waits, h.Reads = clk, d.m, d.pool, d.pool
+		h.Clock, h.Partitions, h.Waits = clk, d.m, d.pool
 		h.Sessions = NewFetchSessions(clk, rand.New(rand.NewPCG(3, 4)), 10)
 		h.FetchMaxBytes = func() int { return 55 << 20 }
 		h.LogDir = store

@@ -19,6 +19,11 @@ const readCommitted = 1
 // (KIP-516), leader epochs (KIP-320), diverging epochs (KIP-595), leaders and
 // endpoints (KIP-951).
 func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse) {
+	if f, ok := c.Net.State.(*fetchCall); ok {
+		f.c = c
+		f.first()
+		return
+	}
 	if c.Net.OnLoop() && (req.Version < firstBatchFetch || h.Sessions.partitions(req.SessionID) > inlineParts) {
 		c.Net.State = requeued{}
 		c.Net.Requeue()
@@ -49,8 +54,11 @@ func (h *Handlers) fetch(c *Call, req *kmsg.FetchRequest, _ *kmsg.FetchResponse)
 	f.ctx, f.parts, f.parked = ctx, parts, parkedOf(c)
 	f.resolve()
 	if c.Net.OnLoop() && !f.hot() {
-		// Records may have to come from the disk: not on an event loop.
-		h.Reads.Go(func() { h.guard(c, f.first) })
+		// Records may have to come from the disk: not on an event loop. On the executor
+		// the client's next request also waits until this one is read, and the one
+		// after until it has taken the answer, however many it sends at once.
+		c.Net.State = f
+		c.Net.Requeue()
 		return
 	}
 	f.first()
@@ -144,6 +152,7 @@ func (f *fetchCall) first() {
 		return done
 	})
 	if !f.parked.add(f.waiter) {
+		f.release()
 		f.c.NoReply() // the connection has closed
 		return
 	}
@@ -248,6 +257,13 @@ func (f *fetchCall) watch() {
 	}
 }
 
+// release gives back what was read and is not sent.
+func (f *fetchCall) release() {
+	for i := range f.parts {
+		f.parts[i].read.Release()
+	}
+}
+
 // refuse answers with an error of the session.
 func (f *fetchCall) refuse(err *kerr.Error, sessionID int32) {
 	f.c.CountError(err.Code)
@@ -276,9 +292,7 @@ func (f *fetchCall) reply() {
 	}
 	sessionID, answer, err := f.ctx.end(f.parts)
 	if err != nil {
-		for i := range f.parts {
-			f.parts[i].read.Release()
-		}
+		f.release()
 		f.refuse(err, sessionID)
 		return
 	}

@@ -31,9 +31,8 @@ type Handlers struct {
 	LogLevel *slog.LevelVar
 	// Partitions are the replicas that this broker holds.
 	Partitions Partitions
-	// Waits runs requests whose wait is over, Reads fetches that may have to
-	// wait for the disk.
-	Waits, Reads *park.Pool
+	// Waits runs requests whose wait is over.
+	Waits *park.Pool
 	// Sessions are the incremental fetch sessions.
 	Sessions *FetchSessions
 	// FetchMaxBytes is fetch.max.bytes.

@@ -80,8 +80,13 @@ func (d *dataBroker) onLoops() (dial func() *testClient) { return d.onLoopsWithi
 
 func (d *dataBroker) onLoopsWithin(limits network.Limits) (dial func() *testClient) {
 	d.t.Helper()
+	return d.loopsOf(NewDispatcher(d.h, nil), limits)
+}
+
+func (d *dataBroker) loopsOf(h network.Handler, limits network.Limits) (dial func() *testClient) {
+	d.t.Helper()
 	srv := network.New(network.Options{
-		Handler: NewDispatcher(d.h, nil), Loops: 1, Limits: limits,
+		Handler: h, Loops: 1, Limits: limits,
 		Listeners: []network.Listener{{Name: testListener, Addr: "127.0.0.1:0"}},
 	})
 	if err := srv.Start(); err != nil {
