@@ -37,6 +37,7 @@ const (
 // someGroups is one round of a check that goes through all groups: it takes those
 // that it has looked at from the list of those that are left.
 func (s *step) someGroups(left *[]string, do func(id string, st *stored)) {
+	s.out.Parts = true
 	for n := 0; n < roundGroups && len(s.out.Records) < roundRecords && len(*left) > 0; n++ {
 		id := (*left)[0]
 		*left = (*left)[1:]

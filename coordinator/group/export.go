@@ -73,5 +73,6 @@ func (s *step) importOffsets(e Event, r ImportOffsets) {
 		rec.Offset = &v
 		s.record(rec)
 	}
+	s.out.Parts = true // an import that did not end is run again
 	s.answer(e.Call, nil)
 }

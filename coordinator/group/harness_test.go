@@ -83,6 +83,7 @@ func (h *harness) event(e Event) {
 	e.World = h.world
 	out := h.m.Handle(h.now, e)
 	h.checkMemberBytes()
+	checkParts(e, out)
 	p := producerOf(e)
 	for _, r := range out.Records {
 		key, value := Codec{}.Encode(r)
@@ -112,6 +113,24 @@ func (h *harness) event(e Event) {
 		}
 		h.printf("call %d: %s\n", a.Call, describeAnswer(a.Response))
 	}
+}
+
+// checkParts sees to it that a crash cannot leave a half of what an event decided:
+// after one in the middle of a migration, a member would get partitions that another
+// still consumes.
+func checkParts(e Event, out Out) {
+	if !out.Parts {
+		return
+	}
+	switch r := e.Request.(type) {
+	case ImportOffsets:
+		return
+	case TimerFired:
+		if r.Key == timerExpiry || r.Key == timerDeletion {
+			return
+		}
+	}
+	panic(fmt.Sprintf("the records of a %T may be cut short", e.Request))
 }
 
 // checkMemberBytes holds what the machine counted against all of its groups.

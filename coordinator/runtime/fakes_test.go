@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/barnabas-mq/barnabas/cluster/replica"
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/kv"
@@ -38,6 +40,8 @@ type memLog struct {
 	appendErr  error
 	unwritable error
 	readErr    error
+	// segmentBytes is the largest batch, 0 for any.
+	segmentBytes int
 }
 
 type waiter struct {
@@ -89,6 +93,9 @@ func (l *memLog) Read(offset int64, maxBytes int) ([]byte, error) {
 var errAppend = errors.New("the disk said no")
 
 func (l *memLog) Append(epoch int32, b []byte, committed func(error)) (int64, error) {
+	if l.segmentBytes > 0 && len(b) > l.segmentBytes {
+		return 0, protocol.Errorf(kerr.RecordListTooLarge, "%d bytes", len(b))
+	}
 	if l.failIn > 0 {
 		if l.failIn--; l.failIn == 0 {
 			if l.tear {
@@ -248,6 +255,8 @@ type (
 		unwritable bool
 		// effect asks for an effect of that name.
 		effect string
+		// parts allows several batches.
+		parts bool
 		// producer is whose transaction the writes are part of.
 		producer *Producer
 	}
@@ -273,7 +282,7 @@ type (
 )
 
 func (n *numbers) Handle(now time.Time, e event) machine.Out[record, answer] {
-	var out machine.Out[record, answer]
+	out := machine.Out[record, answer]{Parts: e.parts}
 	for _, name := range e.set {
 		out.Records = append(out.Records, record{name: name, value: e.value})
 	}

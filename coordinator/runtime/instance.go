@@ -1,10 +1,14 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/invariant"
@@ -83,7 +87,7 @@ func (in *instance[E, R, A]) refuse(call uint64, err error) {
 func (in *instance[E, R, A]) handle(e E) {
 	o := &in.s.rt.o
 	out := in.machine.Handle(o.Clock.Now(), e)
-	err := in.write(out.Records, o.ProducerOf(e))
+	err := in.write(&out, o.ProducerOf(e))
 	if err != nil && !isRefusal(err) {
 		in.s.fail(err)
 		return
@@ -103,12 +107,24 @@ func (in *instance[E, R, A]) handle(e E) {
 // recordOverhead is more than what a record takes beside its key and value.
 const recordOverhead = 32
 
-// write appends records, as one batch where they fit, and replays them. p is
-// whose transaction they are part of.
-func (in *instance[E, R, A]) write(records []R, p *Producer) error {
-	if len(records) == 0 {
+// write appends the records of an event and replays them: as one batch, because a
+// crash between two would leave a half of what was decided, unless the event allows
+// parts or a segment has no room for so much. p is whose transaction they are part of.
+func (in *instance[E, R, A]) write(out *machine.Out[R, A], p *Producer) error {
+	switch {
+	case len(out.Records) == 0:
 		return nil
+	case !out.Parts:
+		err := in.writeBatches(out.Records, p, math.MaxInt)
+		if !errors.Is(err, kerr.RecordListTooLarge) {
+			return err
+		}
 	}
+	return in.writeBatches(out.Records, p, in.s.rt.o.MaxBatchBytes)
+}
+
+// writeBatches appends records in batches of at most maxBytes and replays them.
+func (in *instance[E, R, A]) writeBatches(records []R, p *Producer, maxBytes int) error {
 	o := &in.s.rt.o
 	nowMs := o.Clock.Now().UnixMilli()
 	b := in.newBatch(p)
@@ -116,7 +132,7 @@ func (in *instance[E, R, A]) write(records []R, p *Producer) error {
 	var entries []entry
 	for i := range records {
 		key, value := o.Codec.Encode(records[i])
-		if b.Len() > 0 && b.SizeBytes()+len(key)+len(value)+recordOverhead > o.MaxBatchBytes {
+		if b.Len() > 0 && b.SizeBytes()+len(key)+len(value)+recordOverhead > maxBytes {
 			if err := in.append(b, records[first:i], entries, p); err != nil {
 				return err
 			}

@@ -96,8 +96,8 @@ type Options[E, R, A any] struct {
 	// Observe, where it is not nil, sees a machine after each event, when its
 	// records are replayed, and once more when the machine is gone.
 	Observe func(m machine.Machine[E, R, A], gone bool)
-	// MaxBatchBytes bounds one batch; the records of one event that need more
-	// are written as several.
+	// MaxBatchBytes bounds one batch of an event whose records may be written as
+	// several.
 	MaxBatchBytes int
 	// Go starts a shard's work; nil is the go statement. Tests run it in place.
 	Go func(func())

@@ -299,16 +299,47 @@ func TestFailedCommit(t *testing.T) {
 	f.want(f.get("a", "b"), "[1 3]")
 }
 
-// The records of one event go into as few batches as the limit allows.
-func TestLargeEventsAreSplit(t *testing.T) {
+// A crash between two batches would leave a half of what an event decided: its
+// records are one batch, whatever their size.
+func TestEventsAreNotSplit(t *testing.T) {
 	f := newFixture(t)
 	f.rt.o.MaxBatchBytes = 500
 	f.rt.Elected(0, 1)
-	var names []string
+	names := manyNames()
+	f.want(f.submit(event{set: names, value: 3}), "[]")
+	if len(f.log.batches) != 1 {
+		t.Errorf("%d batches", len(f.log.batches))
+	}
+	f.rt.Elected(0, 2)
+	f.want(f.get(names...), threes(names))
+}
+
+func manyNames() (names []string) {
 	for i := range 100 {
 		names = append(names, fmt.Sprintf("name-%d", i))
 	}
-	f.want(f.submit(event{set: names, value: 3}), "[]")
+	return names
+}
+
+func threes(names []string) string {
+	return "[" + strings.TrimSpace(strings.Repeat("3 ", len(names))) + "]"
+}
+
+// The records of an event that allows it, or that fit no segment, go into as few
+// batches as the limit allows.
+func TestLargeEventsAreSplit(t *testing.T) {
+	for _, parts := range []bool{true, false} {
+		f := newFixture(t)
+		f.log.segmentBytes = 600
+		f.rt.o.MaxBatchBytes = 500
+		f.rt.Elected(0, 1)
+		largeEventIsSplit(t, f, parts)
+	}
+}
+
+func largeEventIsSplit(t *testing.T, f *fixture, parts bool) {
+	names := manyNames()
+	f.want(f.submit(event{set: names, value: 3, parts: parts}), "[]")
 	if len(f.log.batches) < 5 {
 		t.Errorf("%d batches", len(f.log.batches))
 	}
@@ -318,8 +349,7 @@ func TestLargeEventsAreSplit(t *testing.T) {
 		}
 	}
 	f.rt.Elected(0, 2)
-	want := "[" + strings.TrimSpace(strings.Repeat("3 ", len(names))) + "]"
-	f.want(f.get(names...), want)
+	f.want(f.get(names...), threes(names))
 }
 
 func TestCorruptLogIsNotServed(t *testing.T) {

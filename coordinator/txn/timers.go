@@ -66,6 +66,7 @@ const (
 
 // eachID does the next part of a check, or begins one with all of the ids.
 func eachID[V any](s *step, left *[]string, all map[string]V, do func(id string)) {
+	s.out.Parts = true
 	if len(*left) == 0 {
 		*left = sortedIDs(all)
 	}

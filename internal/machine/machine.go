@@ -16,6 +16,9 @@ type Machine[E, R, A any] interface {
 type Out[R, A any] struct {
 	// Records are appended as one atomic batch, then replayed.
 	Records []R
+	// Parts allows several batches where the records are many: each of them is of
+	// use without the others, which a crash may take away.
+	Parts bool
 	// Answers go out once the records are committed; an event without records
 	// answers once everything it could have seen is committed.
 	Answers []A
