@@ -99,6 +99,25 @@ func TestSlowReadersGoFirstWhenMemoryIsShort(t *testing.T) {
 	}
 }
 
+// TestShortAnswersAreNotCutForLongOnes has a client stand still with a short answer
+// unread, as a collector of garbage makes it, while others hold too much.
+func TestShortAnswersAreNotCutForLongOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s, _, dial := serveMem(t, network.Limits{QueuedBytes: 1 << 20})
+		honest, greedy := dial(), dial()
+		payload := make([]byte, 100<<10)
+		honest.send(request(keyEcho, 1, payload))
+		greedy.send(request(keyLarge, 1, nil))
+		time.Sleep(20 * time.Second)
+		if n := s.Connections(); n != 1 {
+			t.Errorf("%d connections, the greedy one should be gone", n)
+		}
+		if corr, got := honest.receive(); corr != 1 || len(got) != len(payload) {
+			t.Errorf("answer %d of %d bytes", corr, len(got))
+		}
+	})
+}
+
 // TestSlowReaderThatReadsIsLeftAlone reads a large response for minutes.
 func TestSlowReaderThatReadsIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

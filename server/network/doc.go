@@ -13,9 +13,10 @@
 // and the time in which a frame itself waits for memory, or the broker has not come to
 // read what has arrived of it, does not count.
 //
-// Answers that are not sent hold as much again; above that slow readers are closed. A
-// connection whose own answers, those that wait for earlier ones included, hold more
-// than 1 MiB is served no further request until they hold less; once half of the bound
-// is such waiting answers, nothing is served behind a request that is not answered yet.
+// Answers that are not sent hold as much again; above that slow readers that hold more
+// than others do are closed. A connection whose own answers, those that wait for earlier
+// ones included, hold more than 1 MiB is served no further request until they hold less;
+// once half of the bound is such waiting answers, nothing is served behind a request that
+// is not answered yet.
 // The garbage collector may let the heap grow to twice of all that.
 package network

@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 )
 
@@ -336,13 +337,13 @@ func (c *Conn) wrote(n int) {
 }
 
 // waitWritable takes n bytes off the queue and has the poller call writable, or
-// cuts the connection when too much waits for slow readers. The socket stays busy
-// meanwhile, so that it cannot be closed under the call.
+// cuts the connection when too much waits for slow readers, of which it is one. The
+// socket stays busy meanwhile, so that it cannot be closed under the call.
 func (c *Conn) waitWritable(n int) error {
+	share := c.srv.answerShare()
 	c.mu.Lock()
 	done := c.advanceLocked(n)
-	over := c.srv.outHeapBytes.Load() > c.srv.limits.QueuedBytes && c.out.heapBytes > 0
-	if over {
+	if int64(c.out.heapBytes) > share {
 		c.mu.Unlock()
 		releaseItems(done)
 		c.cutSlowReader()
@@ -359,6 +360,17 @@ func (c *Conn) waitWritable(n int) error {
 		c.out.armed, c.out.writing = false, true
 	}
 	return err
+}
+
+// answerShare is how much of the memory for answers one connection may hold without
+// being cut at once: anything, until all together hold too much; then what would be
+// half of it if all held as much. So it is never those that a client with a short
+// answer, or one out of the page cache, is cut for.
+func (s *Server) answerShare() int64 {
+	if s.outHeapBytes.Load() <= s.limits.QueuedBytes {
+		return math.MaxInt64
+	}
+	return s.limits.QueuedBytes / 2 / int64(max(1, s.Connections()))
 }
 
 // cutSlowReader gives up what the connection holds at once, and what is answered

@@ -90,6 +90,7 @@ func TestSlowReaderIsCutAtOnce(t *testing.T) {
 		c := &Conn{srv: s, listener: &listener{}, remote: memnet.Addr("x:1"), local: memnet.Addr("y:1")}
 		l := &fullLink{c: c}
 		c.link = l
+		s.conns[c] = struct{}{}
 		answer(c)
 		answer(c) // to nobody, where the first was too much
 		cut += l.closes
@@ -102,6 +103,16 @@ func TestSlowReaderIsCutAtOnce(t *testing.T) {
 	}
 	if cut < conns-limit/each {
 		t.Errorf("%d of %d connections were cut", cut, conns)
+	}
+	s.outHeapBytes.Add(limit)
+	c := &Conn{srv: s, listener: &listener{}}
+	l := &fullLink{c: c}
+	c.link = l
+	c.mu.Lock()
+	c.enqueueLocked([]outItem{{data: make([]byte, 1000)}})
+	c.mu.Unlock()
+	if c.kick(false); l.closes > 0 || !c.out.armed {
+		t.Error("a connection was cut that holds next to nothing")
 	}
 }
 

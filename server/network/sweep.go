@@ -29,8 +29,8 @@ func (s *Server) sweep() {
 	now := s.nowMs()
 	s.eachConn(func(c *Conn) {
 		stall := s.limits.MaxStall
-		if s.outHeapBytes.Load() > s.limits.QueuedBytes {
-			stall = min(stall, sweepEvery) // slow readers go first when memory is short
+		if c.heldOut() > s.answerShare() {
+			stall = min(stall, sweepEvery) // these go first when memory is short
 		}
 		s.judge(c, now, stall)
 	})
@@ -67,4 +67,11 @@ func (c *Conn) paused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pausedLocked()
+}
+
+// heldOut is what the out-queue holds of our memory.
+func (c *Conn) heldOut() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.out.heapBytes)
 }
