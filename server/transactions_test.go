@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kversion"
 
+	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 )
 
@@ -252,19 +254,36 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
+// laterClock is the system's clock, but for the time that a test lets pass at once.
+type laterClock struct {
+	clock.Clock
+	by atomic.Int64
+}
+
+func (c *laterClock) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.by.Load())) }
+
 // A transaction that nobody ends is aborted when its time has passed, and readers
 // go on.
 func TestTransactionTimesOut(t *testing.T) {
-	n := start(t, vfs.NewMem(), load(t, testDir, "transaction.abort.timed.out.transaction.cleanup.interval.ms=20"))
-	cl := client(t, n, kgo.TransactionalID("tx"), kgo.TransactionTimeout(time.Second))
+	now := &laterClock{Clock: clock.Real()}
+	env := testEnv(vfs.NewMem())
+	env.Clock = now
+	n, err := Start(env, load(t, testDir, "transaction.abort.timed.out.transaction.cleanup.interval.ms=20"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop(n) })
+	cl := client(t, n, kgo.TransactionalID("tx"), kgo.TransactionTimeout(5*time.Minute))
 	if err := cl.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
 	produce(t, cl, "orders", "late")
 	produce(t, client(t, n), "orders", "after")
+	describes(t, n, "tx", "Ongoing")
+	now.by.Store(int64(6 * time.Minute))
 	committed(t, n, "orders", "after")
 	describes(t, n, "tx", "CompleteAbort")
-	err := cl.EndTransaction(within(t), kgo.TryCommit)
+	err = cl.EndTransaction(within(t), kgo.TryCommit)
 	if !errors.Is(err, kerr.InvalidTxnState) && !errors.Is(err, kerr.ProducerFenced) && !errors.Is(err, kerr.InvalidProducerEpoch) {
 		t.Fatalf("a commit that comes too late: %v", err)
 	}
