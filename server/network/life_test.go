@@ -83,10 +83,13 @@ func TestShutdownFinishesWhatWasAccepted(t *testing.T) {
 		var g errgroup.Group
 		g.Go(func() error { return f.Shutdown(context.Background()) })
 		idle.wantClosed()
-		if nc, err := net.Dial("tcp", f.Addrs()[0].String()); err == nil {
-			t.Error("a connection was accepted during the shutdown")
-			nc.Close()
-		}
+		f.eventually("connections are refused", func() bool {
+			nc, err := net.Dial("tcp", f.Addrs()[0].String())
+			if err == nil {
+				nc.Close() // the end of a turn may close an idle connection before the listeners are closed
+			}
+			return err != nil
+		})
 		waiting.send(request(keyEcho, 9, nil)) // too late: not served
 		r.Complete(answer(r.Frame, nil))
 		r3.Complete(answer(r3.Frame, nil))
