@@ -127,6 +127,9 @@ func (l *Log) peekEnd() {
 	}
 }
 
+// CompactedTo is where the part of the log ends that was compacted, -1 when none was.
+func (l *Log) CompactedTo() int64 { return l.cleanedTo.Load() }
+
 // RecoveryPoint is the offset up to which everything is durable.
 func (l *Log) RecoveryPoint() int64 { return l.recoveryPoint.Load() }
 

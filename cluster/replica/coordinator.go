@@ -65,6 +65,9 @@ func (c *CoordinatorLog) EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOf
 	return c.log.EndOffsetForEpoch(epoch)
 }
 
+// CompactedTo is where the part of the log ends that was compacted, -1 for none.
+func (c *CoordinatorLog) CompactedTo() int64 { return c.log.CompactedTo() }
+
 // Read returns whole batches, at least one, up to the log's end; nothing at the
 // end.
 func (c *CoordinatorLog) Read(offset int64, maxBytes int) ([]byte, error) {

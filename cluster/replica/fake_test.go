@@ -150,6 +150,8 @@ func (l *fakeLog) MaxTimestamp() (best storage.TimestampOffset, ok bool, err err
 	return best, ok, nil
 }
 
+func (l *fakeLog) CompactedTo() int64 { return -1 }
+
 func (l *fakeLog) EndOffsetForEpoch(epoch int32) (int32, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,6 +40,7 @@ type Log interface {
 	// EpochAt is the leader epoch of the record at an offset, -1 when unknown.
 	EpochAt(offset int64) int32
 	EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOffset int64)
+	CompactedTo() int64
 	AssignEpoch(epoch int32) error
 	// Producers are those with an id that the log remembers.
 	Producers() ([]storage.ProducerState, error)

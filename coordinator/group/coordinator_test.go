@@ -27,6 +27,7 @@ func (l *memLog) TopicID() [16]byte                                { return [16]
 func (l *memLog) LogStartOffset() int64                            { return 0 }
 func (l *memLog) Writable() error                                  { return nil }
 func (l *memLog) HighWatermark() int64                             { return l.LogEndOffset() }
+func (l *memLog) CompactedTo() int64                               { return -1 }
 func (l *memLog) EndOffsetForEpoch(int32) (int32, int64)           { return 0, l.LogEndOffset() }
 func (l *memLog) WhenCommitted(_ int32, _ int64, done func(error)) { done(nil) }
 

@@ -92,13 +92,16 @@ func (c *checkpoint) key(kind byte, key []byte) []byte {
 
 // fits tells whether the log still has the checkpoint's last record: it may have
 // lost its tail, been truncated to another leader's, or belong to a topic that
-// was created again.
+// was created again. And the checkpoint may be an old one, because the store has lost
+// its end: what compaction has removed since, tombstones and markers, is not heard of.
 func (m meta) fits(log Log) error {
 	switch epoch, end := log.EndOffsetForEpoch(m.epoch); {
 	case m.topicID != log.TopicID():
 		return fmt.Errorf("it is of topic %x, the log of %x", m.topicID, log.TopicID())
 	case m.offset < log.LogStartOffset() || m.offset > log.LogEndOffset():
 		return fmt.Errorf("it goes up to %d, the log from %d to %d", m.offset, log.LogStartOffset(), log.LogEndOffset())
+	case m.offset < log.CompactedTo():
+		return fmt.Errorf("it goes up to %d, the log is compacted up to %d", m.offset, log.CompactedTo())
 	case epoch != m.epoch || m.offset > end:
 		return fmt.Errorf("it goes up to %d in leader epoch %d, the log's epoch %d ends at %d", m.offset, m.epoch, epoch, end)
 	}

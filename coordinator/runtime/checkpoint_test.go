@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -64,6 +65,13 @@ func TestCheckpointsThatAreNotUsed(t *testing.T) {
 				f.log.put(1, "b", i)
 			}
 		}, "[0 8 0]"},
+		{"compacted behind it", func(f *fixture) {
+			// c is deleted, and compaction takes its value and then the tombstone.
+			f.log.put(1, "x", 1)
+			f.log.put(1, "y", 1)
+			f.log.compact(2, 5)
+			f.log.compactedTo = 6
+		}, "[4 0 0]"},
 		{"start moved past it, with more behind", func(f *fixture) {
 			f.log.batches, f.log.start = nil, 7
 			f.log.put(1, "b", 5)
@@ -349,4 +357,26 @@ func TestRefusedTransactions(t *testing.T) {
 	f.want(f.mark(1, true), "error 15")
 	f.rt.Resigned(0, 1)
 	f.want(f.mark(1, true), "error 16")
+}
+
+// A checkpoint with an open transaction, whose marker compaction has taken since:
+// without it the transaction would stay open for ever.
+func TestOldCheckpointOfATransactionThatIsCompactedAway(t *testing.T) {
+	f := newFixture(t)
+	f.rt.Elected(0, 1)
+	f.pend(1, "a", 5)
+	f.clock.Advance(flushEvery)
+	old := maps.Clone(f.kv.m)
+	f.mark(1, false)
+	f.set("b", 1)
+	f.rt.Close()
+	f.kv.m = old // the store lost its end
+	f.log.compact(0, 1)
+	f.log.compactedTo = 2
+	f.restart()
+	f.rt.Elected(0, 2)
+	f.want(f.get("a", "b"), "[0 1]")
+	if len(f.machine.pending[1]) != 0 {
+		t.Errorf("still open: %v", f.machine.pending)
+	}
 }

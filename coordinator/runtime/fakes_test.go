@@ -42,6 +42,7 @@ type memLog struct {
 	readErr    error
 	// segmentBytes is the largest batch, 0 for any.
 	segmentBytes int
+	compactedTo  int64
 }
 
 type waiter struct {
@@ -55,6 +56,7 @@ func (l *memLog) TopicID() [16]byte     { return l.topicID }
 func (l *memLog) LogStartOffset() int64 { return l.start }
 func (l *memLog) HighWatermark() int64  { return l.highWatermark }
 func (l *memLog) Writable() error       { return l.unwritable }
+func (l *memLog) CompactedTo() int64    { return l.compactedTo }
 
 func (l *memLog) LogEndOffset() int64 {
 	if n := len(l.batches); n > 0 {
@@ -195,6 +197,11 @@ func (l *memLog) commit() {
 func (l *memLog) loseTail(from int64) {
 	l.batches = slices.DeleteFunc(l.batches, func(b batch.View) bool { return b.NextOffset() > from })
 	l.highWatermark = min(l.highWatermark, l.LogEndOffset())
+}
+
+// compact removes the batches at these offsets.
+func (l *memLog) compact(offsets ...int64) {
+	l.batches = slices.DeleteFunc(l.batches, func(b batch.View) bool { return slices.Contains(offsets, b.BaseOffset()) })
 }
 
 // memKV is a store in memory.

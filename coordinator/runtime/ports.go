@@ -18,6 +18,8 @@ type Log interface {
 	// EndOffsetForEpoch is the newest leader epoch of the log that is not newer
 	// than the given one, and where it ends; -1 when there is none.
 	EndOffsetForEpoch(epoch int32) (foundEpoch int32, endOffset int64)
+	// CompactedTo is where the part of the log ends that was compacted, -1 for none.
+	CompactedTo() int64
 	// Read returns batches, at least one, up to the log's end. The first may begin
 	// before the offset, one that is not the first may be cut.
 	Read(offset int64, maxBytes int) ([]byte, error)

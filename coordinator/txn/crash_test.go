@@ -130,6 +130,7 @@ func (l *stateLog) TopicID() [16]byte                                { return [1
 func (l *stateLog) LogStartOffset() int64                            { return 0 }
 func (l *stateLog) LogEndOffset() int64                              { return l.end }
 func (l *stateLog) HighWatermark() int64                             { return l.end }
+func (l *stateLog) CompactedTo() int64                               { return -1 }
 func (l *stateLog) EndOffsetForEpoch(int32) (int32, int64)           { return 0, l.end }
 func (l *stateLog) Read(int64, int) ([]byte, error)                  { return slices.Clone(l.state), nil }
 func (l *stateLog) Writable() error                                  { return nil }

@@ -37,6 +37,7 @@ func (l *groupLog) LogEndOffset() int64 {
 	return l.end
 }
 
+func (l *groupLog) CompactedTo() int64                     { return -1 }
 func (l *groupLog) EndOffsetForEpoch(int32) (int32, int64) { return 0, l.LogEndOffset() }
 
 func (l *groupLog) Read(int64, int) ([]byte, error) {
