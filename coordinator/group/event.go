@@ -46,6 +46,8 @@ type Answer struct {
 type Client struct {
 	// ID is the client id, Host the address as Kafka shows it, "/127.0.0.1".
 	ID, Host string
+	// Hasty says that the request takes more memory than may wait for other members.
+	Hasty bool
 }
 
 // FetchOffsets asks for the committed offsets of one group, whose topics have

@@ -36,6 +36,9 @@ func (s *step) sync(e Event, r *kmsg.SyncGroupRequest) {
 		s.syncError(e.Call, kerr.InconsistentGroupProtocol)
 	case g.state == PreparingRebalance:
 		s.syncError(e.Call, kerr.RebalanceInProgress)
+	case g.state == CompletingRebalance && e.Client.Hasty && !g.isLeader(m):
+		// Only the leader's, which does not wait, is large with clients that are honest.
+		s.syncError(e.Call, kerr.RebalanceInProgress)
 	case g.state == CompletingRebalance:
 		s.synced(g, m)
 		if m.sync != 0 {

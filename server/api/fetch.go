@@ -140,7 +140,7 @@ func (f *fetchCall) hot() bool {
 // answered all the same where memory is short: its client asks again.
 func (f *fetchCall) first() {
 	f.read()
-	if f.wait <= 0 || f.enough() || !f.c.Net.MayWait() {
+	if f.wait <= 0 || f.enough() || !f.c.Net.MayWait(0) {
 		f.reply()
 		return
 	}

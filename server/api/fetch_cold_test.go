@@ -109,7 +109,7 @@ func TestFetchOfAPeerThatLeftGivesItsFilesBack(t *testing.T) {
 	d.make("t", 1, nil)
 	d.make("slow", 1, nil)
 	spy := &closeSpy{Handler: NewDispatcher(d.h, nil), closed: make(chan struct{})}
-	c := d.loopsOf(spy, network.Limits{})()
+	c := loopsOf(t, spy, network.Limits{})()
 	if row := c.produceTo("t", 0, values(0, string(incompressible(900<<10)))); row.ErrorCode != 0 {
 		t.Fatal(row.ErrorCode)
 	}

@@ -41,7 +41,16 @@ func (c *Call) client() group.Client {
 	return group.Client{ID: c.Header.ClientID, Host: c.ClientHost()}
 }
 
+// joinGroup sends a member away that is large where memory is short: it tries again
+// after a while.
 func (h *Handlers) joinGroup(c *Call, req *kmsg.JoinGroupRequest, resp *kmsg.JoinGroupResponse) {
+	if !c.Net.MayWait(c.requestBytes) {
+		r := group.JoinError(req.MemberID, kerr.CoordinatorLoadInProgress)
+		r.Version = resp.Version
+		*resp = *r
+		c.Reply()
+		return
+	}
 	answerLater(h, c, group.JoinError("", kerr.NotCoordinator), func(done func(*kmsg.JoinGroupResponse)) {
 		h.Groups.JoinGroup(c.client(), req, done)
 	}, func(r *kmsg.JoinGroupResponse) {
@@ -53,7 +62,9 @@ func (h *Handlers) joinGroup(c *Call, req *kmsg.JoinGroupRequest, resp *kmsg.Joi
 
 func (h *Handlers) syncGroup(c *Call, req *kmsg.SyncGroupRequest, resp *kmsg.SyncGroupResponse) {
 	answerLater(h, c, group.SyncError(kerr.NotCoordinator), func(done func(*kmsg.SyncGroupResponse)) {
-		h.Groups.SyncGroup(c.client(), req, done)
+		who := c.client()
+		who.Hasty = !c.Net.MayWait(c.requestBytes)
+		h.Groups.SyncGroup(who, req, done)
 	}, func(r *kmsg.SyncGroupResponse) {
 		r.Version = resp.Version
 		*resp = *r

@@ -80,32 +80,32 @@ func (d *dataBroker) onLoops() (dial func() *testClient) { return d.onLoopsWithi
 
 func (d *dataBroker) onLoopsWithin(limits network.Limits) (dial func() *testClient) {
 	d.t.Helper()
-	return d.loopsOf(NewDispatcher(d.h, nil), limits)
+	return loopsOf(d.t, NewDispatcher(d.h, nil), limits)
 }
 
-func (d *dataBroker) loopsOf(h network.Handler, limits network.Limits) (dial func() *testClient) {
-	d.t.Helper()
+func loopsOf(t *testing.T, h network.Handler, limits network.Limits) (dial func() *testClient) {
+	t.Helper()
 	srv := network.New(network.Options{
 		Handler: h, Loops: 1, Limits: limits,
 		Listeners: []network.Listener{{Name: testListener, Addr: "127.0.0.1:0"}},
 	})
 	if err := srv.Start(); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	d.t.Cleanup(func() {
+	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := srv.Shutdown(ctx); err != nil {
-			d.t.Error(err)
+			t.Error(err)
 		}
 	})
 	return func() *testClient {
 		conn, err := net.Dial("tcp", srv.Addrs()[0].String())
 		if err != nil {
-			d.t.Fatal(err)
+			t.Fatal(err)
 		}
-		d.t.Cleanup(func() { conn.Close() })
-		return &testClient{t: d.t, conn: conn}
+		t.Cleanup(func() { conn.Close() })
+		return &testClient{t: t, conn: conn}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/barnabas-mq/barnabas/coordinator/group"
+	"github.com/barnabas-mq/barnabas/server/network"
 )
 
 // patientGroups answers members when the test does.
@@ -49,5 +50,21 @@ func TestStopAnswersMembers(t *testing.T) {
 	}
 	if r := askAs[*kmsg.SyncGroupResponse](c, 3, sync); r.ErrorCode != kerr.NotCoordinator.Code {
 		t.Errorf("after the stop: %+v", r)
+	}
+}
+
+// TestLargeMembersDoNotWaitWhereMemoryIsShort has one join with more than half of the
+// memory for requests; what it would keep while it waits, others need.
+func TestLargeMembersDoNotWaitWhereMemoryIsShort(t *testing.T) {
+	g := newGroupBroker(t)
+	c := g.dial("h")
+	g.find(c, 6, "any")
+	few := loopsOf(t, NewDispatcher(g.h, nil), network.Limits{QueuedBytes: 200 << 10})()
+	for kib, want := range map[int]int16{10: kerr.MemberIDRequired.Code, 150: kerr.CoordinatorLoadInProgress.Code} {
+		join := joinRequest("g", "")
+		join.Protocols[0].Metadata = make([]byte, kib<<10)
+		if r := askAs[*kmsg.JoinGroupResponse](few, 9, join); r.ErrorCode != want {
+			t.Errorf("%d KiB: code %d, want %d", kib, r.ErrorCode, want)
+		}
 	}
 }

@@ -276,39 +276,6 @@ func TestAnswersBehindALongPollAreBounded(t *testing.T) {
 	})
 }
 
-// TestRequestsThatWaitKeepNobodyOut has one request wait, with a frame beyond the memory
-// limit, for what other clients send, as a member of a group does.
-func TestRequestsThatWaitKeepNobodyOut(t *testing.T) {
-	eachTransport(t, func(t *testing.T, o network.Options) {
-		const limit = 1 << 20
-		o.Limits.QueuedBytes = limit
-		h := newTestHandler()
-		h.serve = func(r *network.Request) {
-			if len(r.Frame) == 8+1 {
-				r.Charge(limit)
-			}
-		}
-		o.Handler = h
-		f := start(t, o)
-		f.h = h
-		torn := func(c client, frame []byte) {
-			before := f.ReceivedBytes()
-			c.send(frame[:10])
-			f.eventually("the first part", func() bool { return f.ReceivedBytes() == before+10 })
-			c.send(frame[10:])
-		}
-		f.dial().send(request(keyHeld, 0, []byte("1")))
-		f.eventually("the memory is used", func() bool { return f.RequestBytes() >= limit && len(h.held) == 1 })
-		torn(f.dial(), request(keyHeld, 0, []byte("waits")))
-		f.eventually("it waits", func() bool { return len(h.held) == 2 })
-		other := f.dial()
-		torn(other, request(keyEcho, 7, []byte("other")))
-		if corr, payload := other.receive(); corr != 7 || string(payload) != "other" {
-			t.Errorf("response %d %q", corr, payload)
-		}
-	})
-}
-
 // TestAnswersBehindLongPollsLeaveRoomForOthers has many connections let answers pile up,
 // each less than one may. A client that reads a little late is not cut for that.
 func TestAnswersBehindLongPollsLeaveRoomForOthers(t *testing.T) {

@@ -37,6 +37,8 @@ type Request struct {
 	inPlace bool // Frame lies in the reader's buffer
 	pooled  bool // Frame goes back to the pool when Serve returns
 	over    bool // the frame was admitted beyond the memory budget
+	// within says that there was room for it after all when it asked to wait.
+	within atomic.Bool
 	// requeued asks the reader to hand the request to the executor.
 	requeued bool
 
@@ -108,11 +110,16 @@ func (r *Request) Charge(sizeBytes int) {
 const waitBytesFree = 64 << 10
 
 // MayWait says whether the request may stay for what happens later, as a long poll
-// does: it holds little, or all requests together, this one included, no more than
-// half of the memory budget. The other half is for those that work, which would
-// otherwise have to wait for clients that only wait, for as long as those please.
-func (r *Request) MayWait() bool {
-	return r.extra.Load() <= waitBytesFree || r.Conn.srv.budget.halfFree()
+// does, while it keeps so much of its frame: it holds little, or all requests together,
+// this one included, no more than half of the memory budget. The other half is for
+// those that work, which would otherwise have to wait for clients that only wait, for
+// as long as those please.
+func (r *Request) MayWait(frameBytes int) bool {
+	if r.Conn.srv.budget.halfFree() {
+		r.within.Store(true)
+		return true
+	}
+	return r.extra.Load()+int64(frameBytes) <= waitBytesFree
 }
 
 // OnEnd has f called when the request ends, before its response is sent. It may
@@ -179,8 +186,8 @@ func (r *Request) served() {
 		putBuffer(r.Frame)
 		r.Conn.uncharge(r.frameCharge, r.over)
 		r.frameCharge, r.over = 0, false
-	} else if r.over && r.frameCharge <= waitBytesFree && r.Conn.outstanding.Load() == 0 {
-		// It may wait for other clients, whose frames must come on meanwhile. One such
+	} else if r.over && (r.within.Load() || r.frameCharge <= waitBytesFree && r.Conn.outstanding.Load() == 0) {
+		// It may wait for other clients, whose frames must come on meanwhile. One small
 		// request for each connection is served inline without asking, too.
 		r.over = false
 		r.Conn.uncharge(0, true)
