@@ -121,13 +121,16 @@ func (b *Broker) Addr() string { return fmt.Sprintf("127.0.0.1:%d", b.Port) }
 func (b *Broker) PID() int { return b.cmd.Process.Pid }
 
 // DataDir is where the partitions' folders are.
-func (b *Broker) DataDir() string { return filepath.Join(b.Dir, "data") }
+func (o Options) DataDir() string { return filepath.Join(o.Dir, "data") }
 
 // Exited is closed once the process is gone.
 func (b *Broker) Exited() <-chan struct{} { return b.exited }
 
-// Kill is kill -9, and returns when the process is gone.
+// Kill is kill -9, and returns when the process is gone. Without a broker, as after a start that failed, it does nothing.
 func (b *Broker) Kill() {
+	if b == nil {
+		return
+	}
 	_ = b.cmd.Process.Kill()
 	<-b.exited
 }

@@ -46,17 +46,38 @@ func Install(name, recipe string, fill func(dir string) error) (string, error) {
 		}
 		return "", fmt.Errorf("%s is not installed", name)
 	}
-	if err := errors.Join(os.RemoveAll(ready), os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+	if err := os.RemoveAll(ready); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(os.Stderr, "compat: installing %s\n", name)
-	if err := fill(dir); err != nil {
+	if err := fillNew(dir, fill); err != nil {
 		err = fmt.Errorf("install %s: %w", name, err)
 		_ = os.WriteFile(failed, []byte(err.Error()), 0o644)
 		return "", err
 	}
 	_ = os.Remove(failed)
 	return dir, os.WriteFile(ready, []byte(recipe), 0o644)
+}
+
+// fillNew calls fill with a new folder. Under CI, where nobody starts the run again, it does so up to three times: a
+// registry may fail once.
+func fillNew(dir string, fill func(dir string) error) error {
+	var waits []time.Duration
+	if os.Getenv("CI") != "" {
+		waits = []time.Duration{10 * time.Second, 30 * time.Second}
+	}
+	for {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+			return err
+		}
+		err := fill(dir)
+		if err == nil || len(waits) == 0 {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "compat: %v; once more in %v\n", err, waits[0])
+		time.Sleep(waits[0])
+		waits = waits[1:]
+	}
 }
 
 // lockFile keeps rows that run side by side from installing the same thing twice.

@@ -55,7 +55,9 @@ func TestConsumerProtocolThroughKills(t *testing.T) {
 				seen.add(fetches)
 				cl.MarkCommitRecords(fetches.Records()...)
 			}
-			_ = cl.CommitMarkedOffsets(ctx)
+			if err := commitMarked(ctx, cl); err != nil {
+				t.Errorf("commit: %v", err)
+			}
 			cl.Close()
 		})
 		return cancel

@@ -5,12 +5,14 @@ package franz
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/barnabas-mq/barnabas/compat-tests/harness"
@@ -75,7 +77,7 @@ func rebalanceUnderLoad(t *testing.T, protocol string, balancer kgo.GroupBalance
 				cl.MarkCommitRecords(fetches.Records()...)
 				cl.AllowRebalance()
 			}
-			if err := cl.CommitMarkedOffsets(ctx); err != nil {
+			if err := commitMarked(ctx, cl); err != nil {
 				t.Errorf("commit: %v", err)
 			}
 			cl.CloseAllowingRebalance()
@@ -123,6 +125,24 @@ func rebalanceUnderLoad(t *testing.T, protocol string, balancer kgo.GroupBalance
 	leaves[3]()
 	wg.Wait()
 	checkCommitted(t, ctx, group, name)
+}
+
+// commitMarked commits what was marked. A rebalance that goes on meanwhile refuses that; after it the member has its
+// partitions still, or has committed them when they were taken.
+func commitMarked(ctx context.Context, cl *kgo.Client) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := cl.CommitMarkedOffsets(ctx)
+		if !errors.Is(err, kerr.RebalanceInProgress) && !errors.Is(err, kerr.IllegalGeneration) && !errors.Is(err, kerr.StaleMemberEpoch) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // await polls until check agrees.
@@ -213,11 +233,18 @@ func TestStaticMember(t *testing.T) {
 		}()
 		return cl
 	}
-	join("one")
-	two := join("two")
+	one, two := join("one"), join("two")
 	checkStable(t, ctx, group, name, "range", 4, 2)
 	before := assignments(t, ctx, adm, group)
-	_, generation := two.GroupMetadata()
+	var generation int32
+	await(t, ctx, func() error { // a group is stable before each member has read so
+		_, first := one.GroupMetadata()
+		_, generation = two.GroupMetadata()
+		if generation < 0 || generation != first {
+			return fmt.Errorf("the members are of generations %d and %d", first, generation)
+		}
+		return nil
+	})
 	two.Close() // a static member does not leave
 	again := join("two")
 	await(t, ctx, func() error {

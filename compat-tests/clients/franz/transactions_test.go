@@ -96,18 +96,11 @@ func transaction(ctx context.Context, cl *kgo.Client, r *rand.Rand, name string)
 	return values, err
 }
 
-// readTopic reads a topic up to where it ends for a reader of the isolation level.
+// readTopic reads a topic, in which no transaction is open any more, to its end.
 func readTopic(t *testing.T, name string, level kgo.IsolationLevel) (values []string) {
 	t.Helper()
 	ctx := harness.Context(t, time.Minute)
-	list := kadm.NewClient(client(t)).ListEndOffsets
-	if level == kgo.ReadCommitted() {
-		list = kadm.NewClient(client(t)).ListCommittedOffsets
-	}
-	ends, err := list(ctx, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := settledEnds(t, ctx, name)
 	cl := client(t, kgo.ConsumeTopics(name), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords())
 	left := len(ends[name])
 	for _, end := range ends[name] {
@@ -131,6 +124,29 @@ func readTopic(t *testing.T, name string, level kgo.IsolationLevel) (values []st
 	}
 	slices.Sort(values)
 	return values
+}
+
+// settledEnds waits until a reader with read_committed is given all of a topic: the end of a transaction is answered
+// before its markers are written.
+func settledEnds(t *testing.T, ctx context.Context, name string) (ends kadm.ListedOffsets) {
+	t.Helper()
+	adm := admin(t)
+	await(t, ctx, func() error {
+		stable, err := adm.ListCommittedOffsets(ctx, name)
+		if err != nil {
+			return err
+		}
+		if ends, err = adm.ListEndOffsets(ctx, name); err != nil {
+			return err
+		}
+		for p, end := range ends[name] {
+			if stable[name][p].Err != nil || end.Err != nil || stable[name][p].Offset != end.Offset {
+				return fmt.Errorf("partition %d is stable up to %+v of %+v", p, stable[name][p], end)
+			}
+		}
+		return nil
+	})
+	return ends
 }
 
 // TestTransactionIsInvisible holds a committed reader back at an open transaction.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ func client(addr string, opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(addr), kgo.DisableClientMetrics(), kgo.AlwaysRetryEOF(),
 		kgo.MetadataMinAge(50 * time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+		// A coordinator may load for longer than a client's usual number of tries lasts when they follow so closely.
+		kgo.RequestRetries(math.MaxInt32), kgo.RetryTimeout(patience),
 	}, opts...)...)
 }
 

@@ -31,27 +31,29 @@ func write(ctx context.Context, dir string, kind harness.Kind) (string, error) {
 			return "", err
 		}
 		settings = b.Options
-		if err := fill(ctx, b.Addr(), life); err != nil {
-			b.Kill()
+		err = live(ctx, b, life)
+		b.Kill() // of the second life and of one that failed; the others are over
+		if err != nil {
 			return "", fmt.Errorf("life %d: %w; the broker's log ends:\n%s", life, err, b.LogTail(3000))
 		}
-		if life == 1 {
-			b.Kill()
-			continue
-		}
-		if life == 2 {
-			if _, err := b.AwaitCleaned(ctx, compactedTopic); err != nil {
-				return "", err
-			}
-		}
-		if err := b.Stop(ctx); err != nil {
-			return "", err
-		}
-		if life == 2 {
-			return b.DataDir(), nil
+	}
+	return settings.DataDir(), nil
+}
+
+// live is what happens in a life of the broker, up to its stop or its kill.
+func live(ctx context.Context, b *harness.Broker, life int) error {
+	if err := fill(ctx, b.Addr(), life); err != nil {
+		return err
+	}
+	switch life {
+	case 1:
+		return nil
+	case 2:
+		if _, err := b.AwaitCleaned(ctx, compactedTopic); err != nil {
+			return err
 		}
 	}
-	return "", errors.New("unreachable")
+	return b.Stop(ctx)
 }
 
 func client(addr string, opts ...kgo.Opt) (*kgo.Client, error) {

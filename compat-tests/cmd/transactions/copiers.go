@@ -21,6 +21,7 @@ type copiers struct {
 	o    options
 	addr string
 	mu   sync.Mutex
+	over bool // none is started any more
 	all  []*copier
 	done sync.WaitGroup
 }
@@ -56,6 +57,8 @@ func (c *copiers) command(one *copier) *exec.Cmd {
 
 const failuresMax = 20
 
+var errOver = errors.New("the run is over")
+
 func (c *copiers) loop(one *copier) {
 	for {
 		last, err := c.runOnce(one)
@@ -84,6 +87,10 @@ func (c *copiers) runOnce(one *copier) (last bool, err error) {
 	cmd := c.command(one)
 	cmd.Stdout, cmd.Stderr = log, log
 	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return true, errOver
+	}
 	last = one.last
 	kills := one.kills
 	err = cmd.Start()
@@ -146,14 +153,16 @@ func (c *copiers) finish(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// kill ends whatever still runs.
+// kill ends whatever still runs, and returns when it is gone.
 func (c *copiers) kill() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.over = true
 	for _, one := range c.all {
-		one.last, one.failures = true, failuresMax
+		one.failures = failuresMax
 		if one.cmd != nil {
 			_ = one.cmd.Process.Kill()
 		}
 	}
+	c.mu.Unlock()
+	c.done.Wait()
 }
