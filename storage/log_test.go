@@ -160,6 +160,7 @@ func TestRolls(t *testing.T) {
 		"size":             {func(c *LogConfig) { c.SegmentBytes = 250 }, 0, 4},
 		"time":             {func(c *LogConfig) { c.SegmentMs = 25 }, 10, 4},
 		"index full":       {func(c *LogConfig) { c.IndexIntervalBytes, c.SegmentIndexBytes = 0, 48 }, 10, 3},
+		"index too small":  {func(c *LogConfig) { c.IndexIntervalBytes, c.SegmentIndexBytes = 0, 4 }, 10, 10},
 		"jitter":           {func(c *LogConfig) { c.SegmentMs, c.SegmentJitterMs = 25, 25 }, 10, 0},
 		"nothing to do":    {func(c *LogConfig) { c.SegmentBytes = 1 << 20 }, 10, 1},
 		"time, by clock":   {func(c *LogConfig) { c.SegmentMs = 25 }, -1, 4},
