@@ -211,9 +211,14 @@ type fakeStore struct {
 	found   map[storage.TopicPartition]bool
 	failing error
 	made    func(*fakeLog)
+	// gate, where it is not nil, is what opening a log waits for.
+	gate chan struct{}
 }
 
 func (s *fakeStore) OpenLog(tp storage.TopicPartition, _ storage.TopicID, _ storage.LogConfig) (Log, error) {
+	if s.gate != nil {
+		<-s.gate
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opens++

@@ -109,6 +109,9 @@ func (m *Manager) drop(p *Partition) {
 	if p.internal && m.hooks.Resigned != nil {
 		m.hooks.Resigned(p.tp.Topic, p.tp.Partition, epoch)
 	}
+	// Who opens the log just now would leave it open, whoever comes later does not.
+	p.turn <- struct{}{}
+	<-p.turn
 	if err := m.o.Store.Delete(p.tp); err != nil {
 		m.o.Log.Error("the files of a deleted partition could not be set aside", slog.String("partition", p.tp.String()), slog.Any("error", err))
 	}
