@@ -35,6 +35,7 @@ func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, re
 	} else {
 		h.Log.Warn("the space of the data folder is not known", "error", err)
 	}
+	defer h.enterAnswer(h.Image().PartitionCount() * logDirRowBytes)()
 	compaction := asksForCompaction(req.UnknownTags)
 	var topic *kmsg.DescribeLogDirsResponseDirTopic
 	for _, s := range wantedSizes(req.Topics, h.LogDir.Sizes()) {
@@ -59,6 +60,9 @@ func (h *Handlers) describeLogDirs(c *Call, req *kmsg.DescribeLogDirsRequest, re
 	resp.Dirs = append(resp.Dirs, dir)
 	c.Reply()
 }
+
+// logDirRowBytes is about what a partition takes in the answer and on the way to it.
+const logDirRowBytes = 400
 
 // alterReplicaLogDirs serves AlterReplicaLogDirs v0-2 (KIP-113). There is one
 // folder, in which every replica is already.

@@ -24,6 +24,7 @@ func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.Metad
 		return
 	}
 	img := h.Image()
+	defer h.enterAnswer(m.rows(img) * metadataRowBytes)()
 	m.fill(img)
 	var missing []string
 	if m.allowsCreation() && h.AutoCreate() {
@@ -32,6 +33,10 @@ func (h *Handlers) metadata(c *Call, req *kmsg.MetadataRequest, resp *kmsg.Metad
 	c.Reply()
 	h.autoCreate(missing)
 }
+
+// metadataRowBytes is about what a topic or a partition takes in the answer, laid out
+// and encoded.
+const metadataRowBytes = 400
 
 // inlineRows is how many partitions may be listed on an event loop: some tens of
 // microseconds of work.
