@@ -161,10 +161,11 @@ func (l *Log) forgetSyncFailed() error {
 }
 
 // syncSegments syncs the .log files that may hold unsynced batches from an
-// offset on. Files that were deleted meanwhile need none.
+// offset on, and the one before: a roll may have sealed it since. Files that were
+// deleted meanwhile need none.
 func (l *Log) syncSegments(from int64, indexes bool) error {
 	segments := l.list()
-	for i := max(0, floorSegment(segments, from)); i < len(segments); i++ {
+	for i := max(0, floorSegment(segments, from-1)); i < len(segments); i++ {
 		if err := syncSegment(segments[i], indexes); err != nil && !gone(err) {
 			return err
 		}
@@ -293,7 +294,7 @@ func (l *Log) close() error {
 		return fmt.Errorf("close log %v: %w", l.tp, err)
 	}
 	l.mu.Lock()
-	err := active(l.list()).Seal()
+	err := l.sealLocked()
 	if err == nil {
 		err = l.snapshotLocked(l.logEnd.Load())
 	}
@@ -305,6 +306,17 @@ func (l *Log) close() error {
 		return fmt.Errorf("close log %v: %w", l.tp, err)
 	}
 	return nil
+}
+
+// sealLocked seals the active segment. What that writes is to be flushed even when
+// nothing was appended since the last flush.
+func (l *Log) sealLocked() error {
+	s := active(l.list())
+	_, before := s.IndexSizes()
+	err := s.Seal()
+	_, after := s.IndexSizes()
+	l.folderNew = l.folderNew || after != before || s.Unsynced()
+	return err
 }
 
 // closeUnloaded has nothing to flush. Epochs that were only noted need no file:

@@ -249,10 +249,11 @@ func (l *Log) openSegments(f *folderFiles) ([]*segment.Segment, error) {
 	for i, base := range f.bases {
 		s, err := segment.Open(l.store.seg, l.dir, base, f.sizes[base])
 		last := i == len(f.bases)-1
-		if err == nil && (!last || !l.unclean) {
+		damaged := errors.Is(err, segment.ErrCorruptIndex)
+		if (err == nil || damaged) && (!last || !l.unclean) {
 			s.SetComplete()
 		}
-		if errors.Is(err, segment.ErrCorruptIndex) {
+		if damaged {
 			err = l.repairIndex(s, base, last, err)
 		}
 		if err != nil {
@@ -281,6 +282,10 @@ func (l *Log) repairIndex(s *segment.Segment, base int64, last bool, why error) 
 	}
 	l.store.env.Logger.Warn("rebuilding the indexes of a segment", "log", l.tp.String(), "baseOffset", base, "err", why)
 	err := s.RebuildIndexes(l.Config().IndexIntervalBytes)
+	if err == nil {
+		// They are below the recovery point, where nobody looks again.
+		l.folderNew, err = true, s.SyncIndexes()
+	}
 	var bad *segment.CorruptError
 	if errors.As(err, &bad) {
 		// What can be indexed is; a recovery, or a reader, meets the rest again.

@@ -188,6 +188,11 @@ func (s *Segment) RebuildIndexes(intervalBytes int64) error {
 		}
 	}
 	s.maxKnown = true
+	if s.complete {
+		if err := s.noteTime(); err != nil {
+			return err
+		}
+	}
 	if err := s.WriteIndexes(); err != nil {
 		return err
 	}

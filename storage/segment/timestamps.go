@@ -19,7 +19,8 @@ func (s *Segment) MaxTimestamp() (timestampMs, lastOffset int64, err error) {
 		s.maxTimestampMs, s.maxOffset = e.key, s.base+int64(e.value)
 		from = s.maxOffset
 	}
-	if s.complete {
+	// Without an entry there is no timestamp, or the index was lost.
+	if s.complete && ok {
 		s.maxKnown = true
 		return s.maxTimestampMs, s.maxOffset, nil
 	}
