@@ -74,3 +74,12 @@ func TestFreePortIsNobodyElses(t *testing.T) {
 		t.Errorf("%d ports, want %d", len(seen), processes*each)
 	}
 }
+
+// A client that asks for a killed broker's port must not be given it for its own end of the connection.
+func TestPortsAreNoneOfOutgoingConnections(t *testing.T) {
+	for outgoing, want := range map[string]int{"32768\t60999\n": endPort, "15000\t65535\n": 15000, "1024\t65535\n": endPort, "": endPort} {
+		if got := portsEnd(outgoing); got != want {
+			t.Errorf("beside outgoing connections from %q ports end at %d, want %d", outgoing, got, want)
+		}
+	}
+}
