@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,7 +69,22 @@ func testEnv(fsys vfs.FS) Env {
 // is no fault.
 const patience = 2 * time.Minute
 
+// clientsOf are the clients of each node. They are closed before it is stopped: its port
+// may be that of another test's server at once, which a client that looks for its broker
+// would disturb.
+var clientsOf = struct {
+	sync.Mutex
+	of map[*Node][]*kgo.Client
+}{of: map[*Node][]*kgo.Client{}}
+
 func stop(n *Node) error {
+	clientsOf.Lock()
+	clients := clientsOf.of[n]
+	delete(clientsOf.of, n)
+	clientsOf.Unlock()
+	for _, cl := range clients {
+		cl.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return n.Stop(ctx)
@@ -82,6 +98,9 @@ func client(t *testing.T, n *Node, opts ...kgo.Opt) *kgo.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(cl.Close)
+	clientsOf.Lock()
+	clientsOf.of[n] = append(clientsOf.of[n], cl)
+	clientsOf.Unlock()
 	return cl
 }
 
