@@ -28,8 +28,8 @@ type Config struct {
 	OffsetsRetentionMs int64
 	// RetentionCheckIntervalMs is offsets.retention.check.interval.ms.
 	RetentionCheckIntervalMs int64
-	// MaxBatchBytes bounds what one event may write atomically: the internal
-	// topic's max.message.bytes.
+	// MaxBatchBytes bounds one record, the offsets of one commit, and a batch of
+	// what may be written in parts: message.max.bytes.
 	MaxBatchBytes int
 	// Consumer is about groups of the consumer protocol.
 	Consumer ConsumerConfig

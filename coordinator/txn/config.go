@@ -17,7 +17,7 @@ type Config struct {
 	// AddRetryMaxMs is add.partitions.to.txn.retry.backoff.max.ms: how long a request
 	// that begins a transaction waits for the one before to be complete.
 	AddRetryMaxMs int32
-	// MaxBatchBytes bounds what one event may write atomically: the internal
+	// MaxBatchBytes bounds a batch of what may be written in parts: the internal
 	// topic's max.message.bytes.
 	MaxBatchBytes int
 }
