@@ -80,7 +80,7 @@ type fetchCall struct {
 	version int16
 	// follower is the broker that replicates, negative for a consumer.
 	follower           int32
-	wait               time.Duration
+	wait, throttle     time.Duration
 	minBytes, maxBytes int
 	committed          bool
 	ctx                fetchContext
@@ -136,11 +136,20 @@ func (f *fetchCall) hot() bool {
 	return true
 }
 
+// hastyWait is how long the client of a fetch that may not wait is to do so itself
+// (KIP-219): else it would ask again and again.
+const hastyWait = 100 * time.Millisecond
+
 // first reads once, and parks the request when that is not enough. A large one is
 // answered all the same where memory is short: its client asks again.
 func (f *fetchCall) first() {
 	f.read()
-	if f.wait <= 0 || f.enough() || !f.c.Net.MayWait(0) {
+	if f.wait <= 0 || f.enough() {
+		f.reply()
+		return
+	}
+	if !f.c.Net.MayWait(0) {
+		f.throttle = min(f.wait, hastyWait)
 		f.reply()
 		return
 	}
@@ -297,7 +306,7 @@ func (f *fetchCall) reply() {
 		return
 	}
 	frame := encodeFetch(f.c.Header, &fetchAnswer{
-		version: f.version, sessionID: sessionID, parts: answer, nodes: nodes, committed: f.committed,
+		version: f.version, sessionID: sessionID, throttle: f.throttle, parts: answer, nodes: nodes, committed: f.committed,
 	})
 	if f.old != nil {
 		frame.Sent = f.letGo

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -19,6 +20,7 @@ type fetchAnswer struct {
 	version   int16
 	errorCode int16
 	sessionID int32
+	throttle  time.Duration
 	committed bool
 	parts     []*fetchPart
 	nodes     []node
@@ -59,7 +61,7 @@ func encodeFetch(h protocol.Header, a *fetchAnswer) network.Response {
 	w.i32(h.CorrelationID)
 	w.noTags()
 	if a.version >= 1 {
-		w.i32(0) // throttle time
+		w.i32(int32(a.throttle.Milliseconds()))
 	}
 	if a.version >= 7 {
 		w.i16(a.errorCode)

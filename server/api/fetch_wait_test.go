@@ -23,7 +23,7 @@ func longPoll(n int) *kmsg.FetchRequest {
 }
 
 // TestLargeFetchesDoNotFillTheMemoryByWaiting has long polls of many partitions: one
-// that finds half of the memory for requests in use is answered at once. A small one
+// that finds half of the memory for requests in use is answered at once, and its client told to wait. A small one
 // waits as ever, and so do those that came before.
 func TestLargeFetchesDoNotFillTheMemoryByWaiting(t *testing.T) {
 	d := newDataBroker(t)
@@ -40,11 +40,15 @@ func TestLargeFetchesDoNotFillTheMemoryByWaiting(t *testing.T) {
 	if rows := answer.Topics[0].Partitions; len(rows) != 601 || rows[0].ErrorCode != 0 || len(rows[0].RecordBatches) != 0 {
 		t.Errorf("%d rows, the first is %+v", len(rows), rows[0])
 	}
+	if got := time.Duration(answer.ThrottleMillis) * time.Millisecond; got != hastyWait {
+		t.Errorf("the client is to wait for %v", got)
+	}
 	wait(1)
 	dial().mustProduce("t", 0, "v")
 	for i, answer := range waiting {
-		if row := soon(t, answer).Topics[0].Partitions[0]; len(row.RecordBatches) == 0 {
-			t.Errorf("%d: answered without the record", i)
+		got := soon(t, answer)
+		if row := got.Topics[0].Partitions[0]; len(row.RecordBatches) == 0 || got.ThrottleMillis != 0 {
+			t.Errorf("%d: answered without the record, or with a throttle of %d ms", i, got.ThrottleMillis)
 		}
 	}
 }
