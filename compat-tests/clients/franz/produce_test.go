@@ -125,7 +125,8 @@ func readAll(t *testing.T, ctx context.Context, topic string, partitions, count 
 func TestAutoCreatedTopic(t *testing.T) {
 	ctx := harness.Context(t, 30*time.Second)
 	name := harness.Name(t, "franz-auto")
-	cl := client(t, kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic(name))
+	// The client gives an unknown topic up after it has asked four times, which take it less than a busy disk's sync does.
+	cl := client(t, kgo.AllowAutoTopicCreation(), kgo.DefaultProduceTopic(name), kgo.UnknownTopicRetries(-1))
 	r, err := cl.ProduceSync(ctx, kgo.StringRecord("x")).First()
 	if err != nil {
 		t.Fatal(err)
