@@ -48,6 +48,7 @@ func NewDispatcher(h *Handlers, registry *telemetry.Registry) *Dispatcher {
 	h.table = Table
 	h.metrics = newMetrics(registry, Table)
 	h.heavy, h.bulky = make(chan struct{}, heavyDecodes()), make(chan struct{}, 1)
+	h.cold = make(chan struct{}, coldReads)
 	h.converting, h.answering = semaphore.NewWeighted(oldBytesMax), semaphore.NewWeighted(answeringMax)
 	d := &Dispatcher{h: h, large: semaphore.NewWeighted(handledMax)}
 	for i := range h.table {

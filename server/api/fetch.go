@@ -143,7 +143,7 @@ const hastyWait = 100 * time.Millisecond
 // first reads once, and parks the request when that is not enough. A large one is
 // answered all the same where memory is short: its client asks again.
 func (f *fetchCall) first() {
-	f.read()
+	f.readFirst()
 	if f.wait <= 0 || f.enough() {
 		f.reply()
 		return
@@ -167,6 +167,18 @@ func (f *fetchCall) first() {
 	}
 	f.watch()
 	f.waiter.Park(f.wait)
+}
+
+// coldReads is how many fetches read at once what may have to come from the disk: each
+// keeps a thread of the system until it has, of which a process has so many only.
+const coldReads = 16
+
+func (f *fetchCall) readFirst() {
+	if !f.c.Net.OnLoop() && !f.hot() {
+		f.h.cold <- struct{}{}
+		defer func() { <-f.h.cold }()
+	}
+	f.read()
 }
 
 // again runs when something has changed or the time is over.

@@ -58,6 +58,37 @@ func TestFetchesThatWaitForTheDiskAreReadOneByOne(t *testing.T) {
 	}
 }
 
+// TestFetchesThatWaitForTheDiskAreFewAtOnce has other clients take all the places for
+// them: the next waits for one, and who reads what is in memory does not.
+func TestFetchesThatWaitForTheDiskAreFewAtOnce(t *testing.T) {
+	d := newDataBroker(t)
+	d.make("t", 1, nil)
+	dial := d.onLoops()
+	late, other := dial(), dial()
+	other.mustProduce("t", 0, "v")
+	for range coldReads {
+		d.h.cold <- struct{}{}
+	}
+	late.send(coldFetch(1))
+	answered := make(chan []byte, 1)
+	go func() {
+		frame, _ := late.read()
+		answered <- frame
+	}()
+	for range 100 {
+		if rows := other.fetch(fetchRequest("t", metadata.TopicID{}, 0, 0)).Topics[0].Partitions; len(rows[0].RecordBatches) == 0 {
+			t.Fatal("nothing was read")
+		}
+	}
+	if len(answered) > 0 {
+		t.Error("it did not wait for a place")
+	}
+	<-d.h.cold
+	if len(<-answered) == 0 {
+		t.Error("no answer")
+	}
+}
+
 // openFS counts the files that are open.
 type openFS struct {
 	vfs.FS

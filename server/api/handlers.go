@@ -64,12 +64,13 @@ type Handlers struct {
 	autoCreating autoCreating
 	waiting      waitingCalls
 	// table, metrics, heavy, which has a place for each of heavyDecodes, bulky, which
-	// has one for a conversion between message formats that may take much memory,
-	// converting, which has oldBytesMax, and answering, which has answeringMax, are set
-	// by NewDispatcher.
+	// has one for a conversion between message formats that may take much memory, cold,
+	// which has coldReads, converting, which has oldBytesMax, and answering, which has
+	// answeringMax, are set by NewDispatcher.
 	table        []API
 	metrics      *metrics
 	heavy, bulky chan struct{}
+	cold         chan struct{}
 	converting   *semaphore.Weighted
 	answering    *semaphore.Weighted
 	// keptBytes is what Call.keep has counted for all calls.
