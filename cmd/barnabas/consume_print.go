@@ -78,7 +78,7 @@ type recordView struct {
 	KeyBase64   string       `json:"key_base64,omitempty"`
 	Value       *string      `json:"value"`
 	ValueBase64 string       `json:"value_base64,omitempty"`
-	Headers     []headerView `json:"headers,omitempty"`
+	Headers     []headerView `json:"headers"`
 }
 
 type headerView struct {
@@ -87,7 +87,7 @@ type headerView struct {
 }
 
 func (p *printer) printJSON(r *kgo.Record) error {
-	v := recordView{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UTC().Format(time.RFC3339Nano)}
+	v := recordView{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UTC().Format(time.RFC3339Nano), Headers: []headerView{}}
 	v.Key, v.KeyBase64 = jsonText(r.Key)
 	v.Value, v.ValueBase64 = jsonText(r.Value)
 	for _, h := range r.Headers {

@@ -15,7 +15,10 @@ func groupCommand() *cli.Command {
 		Name: "group", Usage: "list, describe, reset and delete consumer groups",
 		Subcommands: []*cli.Command{
 			{Name: "list", Usage: "list groups", Action: groupList, Flags: clientFlags()},
-			{Name: "describe", Usage: "show members, committed offsets and lag", ArgsUsage: "GROUP...", Action: groupDescribe, Flags: clientFlags()},
+			{Name: "describe", Usage: "show members, committed offsets and lag", ArgsUsage: "GROUP...", Action: groupDescribe, Flags: clientFlags(),
+				Description: "A partition in which nothing is committed counts with all that it holds, also where no member has it.\n" +
+					"Of the consumer protocol (KIP-848) it shows the group's epoch, which rises with each change of members or topics,\n" +
+					"for which epoch partitions were assigned last, and by which assignor."},
 			{
 				Name: "reset", Usage: "move a stopped group's offsets", ArgsUsage: "GROUP", Action: groupReset,
 				Description: "Without --execute it shows what would change.",

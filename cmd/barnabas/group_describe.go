@@ -40,12 +40,12 @@ type memberView struct {
 	ClientID   string  `json:"client_id"`
 	Host       string  `json:"host"`
 	Partitions int     `json:"partitions"`
-	// Type says which protocol a member of a consumer group uses.
+	// The others are those of a consumer group only: Type says which protocol a member of a consumer group uses.
 	Type         string             `json:"type,omitempty"`
 	Epoch        int32              `json:"epoch,omitempty"`
 	Subscription string             `json:"subscription,omitempty"`
-	Assignment   map[string][]int32 `json:"assignment,omitempty"`
-	Target       map[string][]int32 `json:"target_assignment,omitempty"`
+	Assignment   map[string][]int32 `json:"assignment,omitzero"`
+	Target       map[string][]int32 `json:"target_assignment,omitzero"`
 }
 
 // offsetView is one partition of a group; -1 means unknown or not committed.
@@ -166,18 +166,25 @@ func viewConsumerGroup(ctx context.Context, adm *kadm.Client, d kadm.DescribedCo
 	}
 	all := committed.Offsets().TopicsSet()
 	all.Merge(d.AssignedPartitions())
-	if len(all) == 0 {
+	topics := topicsOf(all, d.Members)
+	if len(topics) == 0 {
 		return v, nil
 	}
 	var some *kadm.ShardErrors
-	starts, err := adm.ListStartOffsets(ctx, all.Topics()...)
+	starts, err := adm.ListStartOffsets(ctx, topics...)
 	if err != nil && !errors.As(err, &some) {
 		return v, fmt.Errorf("starts of the partitions of %s: %w", d.Group, err)
 	}
-	ends, err := adm.ListEndOffsets(ctx, all.Topics()...)
+	ends, err := adm.ListEndOffsets(ctx, topics...)
 	if err != nil && !errors.As(err, &some) {
 		return v, fmt.Errorf("ends of the partitions of %s: %w", d.Group, err)
 	}
+	// A partition in which nothing is committed is behind by all that it holds.
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Err == nil {
+			all.Add(o.Topic, o.Partition)
+		}
+	})
 	for _, t := range all.Sorted() {
 		for _, p := range t.Partitions {
 			o := offsetView{Topic: t.Topic, Partition: p}
@@ -189,6 +196,21 @@ func viewConsumerGroup(ctx context.Context, adm *kadm.Client, d kadm.DescribedCo
 		v.TotalLag += max(o.Lag, 0)
 	}
 	return v, nil
+}
+
+// topicsOf are the topics that a group has to do with: those it has committed in or
+// has been assigned, and those its members name.
+func topicsOf(known kadm.TopicsSet, members []kadm.ConsumerGroupMember) []string {
+	topics := map[string]bool{}
+	for t := range known {
+		topics[t] = true
+	}
+	for i := range members {
+		for _, t := range members[i].SubscribedTopics {
+			topics[t] = true
+		}
+	}
+	return sortedKeys(topics)
 }
 
 // lagOf fills in where a partition ends and how far the group is behind: all of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -48,9 +49,9 @@ type importView struct {
 	Cluster string            `json:"cluster"`
 	Data    string            `json:"data"`
 	Topics  []importTopicView `json:"topics"`
-	Present []string          `json:"already_there,omitempty"`
+	Present []string          `json:"already_there"`
 	Groups  []string          `json:"groups"`
-	Notes   []string          `json:"notes,omitempty"`
+	Notes   []string          `json:"notes"`
 }
 
 type importTopicView struct {
@@ -60,7 +61,7 @@ type importTopicView struct {
 	Records    int64             `json:"records"`
 	SizeBytes  int64             `json:"size_bytes"`
 	Groups     int               `json:"groups"`
-	Settings   map[string]string `json:"settings,omitempty"`
+	Settings   map[string]string `json:"settings"`
 }
 
 func importTopics(c *cli.Context) error {
@@ -201,14 +202,16 @@ func (r *importRun) failure(ctx context.Context, err error, data string) error {
 
 // report prints what was taken over.
 func (r *importRun) report(plan *importer.Plan, data string, dry bool) error {
-	v := importView{DryRun: dry, Cluster: r.source.ClusterID, Data: data, Topics: []importTopicView{}, Present: plan.Present, Groups: append([]string{}, plan.Groups...), Notes: r.source.Notes}
+	v := importView{DryRun: dry, Cluster: r.source.ClusterID, Data: data, Topics: []importTopicView{}, Present: append([]string{}, plan.Present...), Groups: append([]string{}, plan.Groups...), Notes: append([]string{}, r.source.Notes...)}
 	for _, t := range plan.Topics {
 		if !t.Taken {
 			continue
 		}
+		settings := map[string]string{} // none is {} in JSON
+		maps.Copy(settings, t.Configs)
 		v.Topics = append(v.Topics, importTopicView{
 			Topic: t.Name, ID: t.TopicID(), Partitions: len(t.Partitions), Records: t.Records(), SizeBytes: t.SizeBytes,
-			Groups: len(t.Offsets), Settings: t.Configs,
+			Groups: len(t.Offsets), Settings: settings,
 		})
 		for _, n := range t.Notes {
 			v.Notes = append(v.Notes, "topic "+t.Name+": "+n)

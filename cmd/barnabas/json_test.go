@@ -3,10 +3,15 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -54,5 +59,38 @@ func checkStyle(ts *testscript.TestScript, name string, v any) {
 			}
 			checkStyle(ts, k, e)
 		}
+	}
+}
+
+// A list or map that is empty is printed as such: leaving it out would have programs
+// ask twice.
+func TestListsAreNotLeftOut(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := 0
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			field, ok := n.(*ast.Field)
+			if !ok || field.Tag == nil || !strings.Contains(field.Tag.Value, "json:") {
+				return true
+			}
+			fields++
+			switch field.Type.(type) {
+			case *ast.ArrayType, *ast.MapType:
+				if strings.Contains(field.Tag.Value, ",omitempty") {
+					t.Errorf("%s: %v %s", name, field.Names, field.Tag.Value)
+				}
+			}
+			return true
+		})
+	}
+	if fields == 0 {
+		t.Fatal("no field was looked at")
 	}
 }

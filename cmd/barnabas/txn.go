@@ -69,7 +69,7 @@ type txnRow struct {
 	StartedMs *int64 `json:"started_ms,omitempty"`
 	OpenMs    *int64 `json:"open_ms,omitempty"`
 	// Topics are those of its partitions.
-	Topics []string `json:"topics,omitempty"`
+	Topics []string `json:"topics"`
 }
 
 func txnList(c *cli.Context) error {
@@ -154,7 +154,7 @@ func listTransactions(ctx context.Context, client *kgo.Client, req *kmsg.ListTra
 			return nil, usagef("--state %s: there is no such state; there are Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit and CompleteAbort", unknown[0])
 		}
 		for _, s := range resp.TransactionStates {
-			rows = append(rows, txnRow{ID: s.TransactionalID, State: s.TransactionState, ProducerID: s.ProducerID, Coordinator: shard.Meta.NodeID})
+			rows = append(rows, txnRow{ID: s.TransactionalID, State: s.TransactionState, ProducerID: s.ProducerID, Coordinator: shard.Meta.NodeID, Topics: []string{}})
 		}
 	}
 	slices.SortFunc(rows, func(a, b txnRow) int { return strings.Compare(a.ID, b.ID) })

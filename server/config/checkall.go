@@ -152,7 +152,7 @@ func (l *loader) checkLimits(s *Snapshot) {
 		l.refuseKey(key, "the smallest session time-out (%d) is above the largest (%d)", least, most)
 	}
 	if queued, frame := QueuedMaxRequestBytes.Get(s), SocketRequestMaxBytes.Get(s); queued > 0 && queued < int64(frame) {
-		l.refuseKey(QueuedMaxRequestBytes.Name, "want at least socket.request.max.bytes, which is %d", frame)
+		l.refuseKey(QueuedMaxRequestBytes.Name, "want at least socket.request.max.bytes, which is %d, or set that lower as well: socket.request.max.bytes=%d", frame, queued)
 	}
 	if _, err := parsePerIP(MaxConnectionsPerIPOverrides.Get(s)); err != nil {
 		l.refuseKey(MaxConnectionsPerIPOverrides.Name, "%v; want address:number,address:number", err)

@@ -45,7 +45,11 @@ func (l *loader) openListeners(s *Snapshot, controllers []string, protocols map[
 			l.refuseKey(Listeners.Name, "listener.security.protocol.map has no protocol for %s", e.name)
 			continue
 		case protocol != "PLAINTEXT":
-			l.refuseKey(Listeners.Name, "%s uses %s, which can't be served yet; want PLAINTEXT listeners only", e.name, protocol)
+			uses := e.name
+			if protocol != e.name {
+				uses = e.name + " uses " + protocol + ", which"
+			}
+			l.refuseKey(Listeners.Name, "%s can't be served yet; want PLAINTEXT listeners only", uses)
 			continue
 		case slices.ContainsFunc(list, func(o Listener) bool { return o.Name == e.name }):
 			l.refuseKey(Listeners.Name, "%s stands twice; each listener needs a name of its own", e.name)

@@ -66,6 +66,6 @@ var (
 	})
 	QueuedMaxRequestBytes = define(familyNetwork, Key[int64]{
 		Name: "queued.max.request.bytes", Default: 268435456, Importance: Medium,
-		Doc: "The memory for requests that are being read or served; when it is used up, reading stops until some are answered. -1, Kafka's no limit, is the default here. What the lists in a request, and the answer, will take is counted before they are laid out; a request that would take more than 256 MiB by itself ends its connection.",
+		Doc: "The memory for requests that are being read or served; when it is used up, reading stops until some are answered. -1, Kafka's no limit, is the default here. The largest request must fit: for less than 100 MiB set socket.request.max.bytes lower as well. What the lists in a request, and the answer, will take is counted before they are laid out; a request that would take more than 256 MiB by itself ends its connection.",
 	})
 )
