@@ -193,7 +193,7 @@ func TestFramesThatOthersWaitForMustComeOn(t *testing.T) {
 		cut            bool
 	}{
 		{"fast enough", frame / 9, true, 5, false},
-		{"a trickle", frame / 20, true, 6, true},
+		{"a trickle", frame / 40, true, 15, true}, // whatever its buffer has grown to: that depends on the pieces that were read
 		{"a trickle, nobody waits", frame / 100, false, 100, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
