@@ -62,5 +62,6 @@ func damagedStore(dir string, err error) error {
 	if errors.As(err, &disk) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%w. Nothing was changed. Restore the whole data folder %s from a copy", err, dir)
+	return fmt.Errorf("%w. Nothing was changed. Restore the whole data folder %s from a copy. Without one its partitions are still whole: "+
+		"docs/import.md says, under \"When Barnabas's own metadata is lost\", how `barnabas import --without-metadata` takes them over", err, dir)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -48,5 +49,18 @@ func TestClosedPortRefuses(t *testing.T) {
 		if !strings.Contains(errOut.String(), "refused") {
 			t.Errorf("wait --timeout %v: said %q", timeout, errOut.String())
 		}
+	}
+}
+
+// A folder that this user may not read is named with what to do; other failures are
+// left as they are.
+func TestImportNamesMissingRights(t *testing.T) {
+	denied := &fs.PathError{Op: "open", Path: "data/meta.properties", Err: fs.ErrPermission}
+	want := "import: open data/meta.properties: permission denied\n  -> give this user the right to it, or run the command as the user whose files they are"
+	if got := importFailure(denied).Error(); got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+	if got := importFailure(fs.ErrNotExist).Error(); got != "import: file does not exist" {
+		t.Errorf("said %q", got)
 	}
 }

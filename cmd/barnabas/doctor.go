@@ -86,6 +86,9 @@ func doctor(c *cli.Context) error {
 	if _, err := asJSON(c); err != nil {
 		return err
 	}
+	if err := oneFolder(c); err != nil {
+		return err
+	}
 	seeds, err := seedAddresses(c.String("broker"))
 	if err != nil {
 		return err

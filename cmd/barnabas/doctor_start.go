@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,7 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/barnabas-mq/barnabas/cluster/lifecycle"
+	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
+	"github.com/barnabas-mq/barnabas/server"
 	"github.com/barnabas-mq/barnabas/server/config"
 	"github.com/barnabas-mq/barnabas/server/network"
 )
@@ -39,7 +43,7 @@ func (e *examination) wouldBe(c *cli.Context, environ []string) error {
 		e.port("admin port", admin, "--admin")
 	}
 	if !c.Bool("ephemeral") {
-		e.folder(snap)
+		e.folder(static)
 	}
 	return nil
 }
@@ -90,7 +94,8 @@ func (e *examination) advertised(l config.Listener) {
 }
 
 // folder looks at the data folder without making or changing it.
-func (e *examination) folder(snap *config.Snapshot) {
+func (e *examination) folder(static *config.Static) {
+	snap := static.Snapshot()
 	dir, err := filepath.Abs(snap.DataDir())
 	if err != nil {
 		e.bad("data folder", "", "%s", strings.TrimPrefix(err.Error(), "data folder "))
@@ -101,7 +106,7 @@ func (e *examination) folder(snap *config.Snapshot) {
 	ident, founded, err := lifecycle.Check(fsys, dir, lifecycle.Wanted{ClusterID: config.ClusterID.Get(snap), NodeID: &id})
 	switch {
 	case err != nil:
-		e.bad("data folder", "", "%s", strings.TrimPrefix(err.Error(), "data folder "))
+		e.bad("data folder", permissionAdvice(err), "%s", strings.TrimPrefix(err.Error(), "data folder "))
 		return
 	case !founded:
 		if at, ok := e.writable(dir); ok {
@@ -113,10 +118,40 @@ func (e *examination) folder(snap *config.Snapshot) {
 		return
 	default:
 		e.ok("data folder", "%s belongs to node %d of cluster %s", dir, ident.NodeID, ident.ClusterID)
+		e.metadata(static)
 	}
 	if at, ok := e.writable(dir); ok {
 		e.room(fsys, at, snap)
 	}
+}
+
+// metadata reads the metadata log of a stopped broker's folder, as a start would.
+func (e *examination) metadata(static *config.Static) {
+	view, err := server.Look(offlineEnv(slog.New(slog.DiscardHandler)), static)
+	if err == nil {
+		img := view.Image()
+		e.ok("metadata", "%s of %s can be read", plural(img.PartitionCount(), "partition"), plural(img.TopicCount(), "topic"))
+		return
+	}
+	text, advice, damaged := strings.Cut(err.Error(), ". Nothing was changed. ")
+	if !damaged {
+		advice = permissionAdvice(err)
+	}
+	e.bad("metadata", advice, "%s", text)
+}
+
+// permissionAdvice is what to do about files that this user may not read, "" when err
+// is something else.
+func permissionAdvice(err error) string {
+	if !errors.Is(err, fs.ErrPermission) {
+		return ""
+	}
+	return "give this user the right to it, or run the command as the user whose files they are"
+}
+
+// offlineEnv is the world of a node that serves nobody.
+func offlineEnv(log *slog.Logger) server.Env {
+	return server.Env{Clock: clock.Real(), FS: vfs.OS(), Random: rand.Uint64, Log: log, Version: version}
 }
 
 // writable tries in the nearest folder that exists what a start would do there.

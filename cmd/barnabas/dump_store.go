@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -18,9 +20,14 @@ import (
 
 // dumpStore prints the metadata log of a stopped broker.
 func dumpStore(c *cli.Context, dir string) error {
-	db, err := kv.Open(vfs.OS(), dir, slog.New(slog.DiscardHandler))
-	if err != nil {
+	db, err := kv.OpenReadOnly(vfs.OS(), dir, slog.New(slog.DiscardHandler))
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
 		return fmt.Errorf("%w (stop the broker first)", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no metadata log in it")
+	case err != nil:
+		return err
 	}
 	err = quorum.Visit(db,
 		func(data []byte, index, term uint64) error { return dumpImage(c.App.Writer, data, index, term) },

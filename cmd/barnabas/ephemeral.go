@@ -37,8 +37,8 @@ func ephemeralFolder(c *cli.Context) (ephemeral, error) {
 	if !c.Bool("ephemeral") {
 		return ephemeral{remove: func() {}}, nil
 	}
-	if c.IsSet("data") {
-		return ephemeral{}, usagef("--data and --ephemeral: want one of the two")
+	if err := oneFolder(c); err != nil {
+		return ephemeral{}, err
 	}
 	swept := sweepEphemeral(os.TempDir())
 	data, remove, err := makeEphemeral(os.TempDir())
@@ -47,6 +47,14 @@ func ephemeralFolder(c *cli.Context) (ephemeral, error) {
 	}
 	set := config.Setting{Key: config.LogDirs.Name, Value: data, Where: "flag --ephemeral"}
 	return ephemeral{settings: []config.Setting{set}, remove: remove, swept: swept}, nil
+}
+
+// oneFolder refuses a data folder beside --ephemeral, which makes its own.
+func oneFolder(c *cli.Context) error {
+	if c.Bool("ephemeral") && c.IsSet("data") {
+		return usagef("--data and --ephemeral: want one of the two")
+	}
+	return nil
 }
 
 // makeEphemeral makes a folder in temp. Where the file system has no locks it goes

@@ -7,14 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/barnabas-mq/barnabas/internal/clock"
 	"github.com/barnabas-mq/barnabas/internal/vfs"
 	"github.com/barnabas-mq/barnabas/server"
 	"github.com/barnabas-mq/barnabas/server/config"
@@ -85,7 +83,7 @@ func importTopics(c *cli.Context) error {
 	}
 	source, err := importer.Open(vfs.OS(), folders, c.Bool("without-metadata"))
 	if err != nil {
-		return fmt.Errorf("import: %w", err)
+		return importFailure(err)
 	}
 	defer source.Close()
 	ctx, stop := untilInterrupted(c.Context)
@@ -93,7 +91,7 @@ func importTopics(c *cli.Context) error {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	run := &importRun{
 		c: c, source: source, static: static, log: log,
-		env: server.Env{Clock: clock.Real(), FS: vfs.OS(), Random: rand.Uint64, Log: log, Version: version},
+		env: offlineEnv(log),
 	}
 	if c.Bool("dry-run") {
 		return run.dry(ctx)
@@ -153,7 +151,7 @@ func (r *importRun) plan(ctx context.Context) (*server.View, *importer.Plan, err
 		return nil, nil, r.failure(ctx, ctx.Err(), target.Dir())
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("import: %w", err)
+		return nil, nil, importFailure(err)
 	}
 	return target, plan, nil
 }
@@ -182,6 +180,14 @@ func (r *importRun) change(ctx context.Context) (err error) {
 func (r *importRun) targetFailure(err error) error {
 	if errors.Is(err, vfs.ErrLocked) {
 		return fmt.Errorf("import: the data folder %s is in use: stop the broker first, or choose another folder with --data", r.static.Snapshot().DataDir())
+	}
+	return importFailure(err)
+}
+
+// importFailure adds what to do about a folder that this user may not use.
+func importFailure(err error) error {
+	if advice := permissionAdvice(err); advice != "" {
+		return fmt.Errorf("import: %w\n  -> %s", err, advice)
 	}
 	return fmt.Errorf("import: %w", err)
 }
