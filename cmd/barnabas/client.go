@@ -77,9 +77,13 @@ func withClient(c *cli.Context, f func(context.Context, *kgo.Client) error) erro
 		return err
 	}
 	defer client.Close()
+	seeds, err := seedAddresses(c.String("broker"))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(c.Context, commandTimeout)
 	defer cancel()
-	return f(ctx, client)
+	return explainLost(ctx, client, seeds, f(ctx, client))
 }
 
 func seedAddresses(list string) ([]string, error) {

@@ -76,7 +76,7 @@ func configGet(c *cli.Context) error {
 			rows = append(rows, settingView{cfg.Key, cfg.Value, source})
 			value := cfg.MaybeValue()
 			if cfg.Sensitive {
-				value = "(hidden)"
+				value = hiddenText(cfg.Key, c.String("topic") == "")
 			}
 			t.add(cfg.Key, value, source)
 		}
@@ -91,6 +91,18 @@ func configGet(c *cli.Context) error {
 			return t.print(w)
 		})
 	})
+}
+
+// hiddenText stands for a value that the broker does not tell. It tells none of a
+// broker's key that it does not know, which may be a slip that a start only warned of.
+func hiddenText(key string, ofBroker bool) string {
+	if !ofBroker || config.Broker(key) != nil || strings.HasPrefix(key, "listener.name.") {
+		return "(hidden)"
+	}
+	if near := config.Nearest(key, config.BrokerNames()); near != "" {
+		return "(not a known setting; did you mean " + near + "?)"
+	}
+	return "(hidden; not a known setting)"
 }
 
 func describeResource(ctx context.Context, c *cli.Context, adm *kadm.Client) (kadm.ResourceConfig, error) {

@@ -63,6 +63,9 @@ func consume(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
+	if err := canReach(c, client); err != nil {
+		return fmt.Errorf("consume: %w", err)
+	}
 	only := int32(c.Int("partition"))
 	if err := requireTopics(c.Context, client, topics, only); err != nil {
 		return err

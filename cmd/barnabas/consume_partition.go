@@ -38,5 +38,5 @@ func requireTopics(ctx context.Context, client *kgo.Client, topics []string, par
 
 // noPartition says that a topic of n partitions does not have this one.
 func noPartition(topic string, n int, partition int32) string {
-	return fmt.Sprintf("%s has %s, counted from 0; there is no partition %d", topic, plural(n, "partition"), partition)
+	return fmt.Sprintf("%s: there is no partition %d; it has %s, counted from 0", topic, partition, plural(n, "partition"))
 }

@@ -35,13 +35,19 @@ func (e *examination) running(ctx context.Context, client *kgo.Client) {
 	} else {
 		e.ok("answer", "in %v", took.Round(100*time.Microsecond))
 	}
-	e.addresses(m)
+	reached := e.addresses(m)
 	e.leaders(m)
+	if !reached {
+		e.note("disk", "", "not looked at: that is asked at the address above")
+		return
+	}
 	e.disks(ctx, adm)
 }
 
-// addresses dials what the broker told this client: the most common fault of all.
-func (e *examination) addresses(m kadm.Metadata) {
+// addresses dials what the broker told this client, the most common fault of all, and
+// says whether all of it can be reached.
+func (e *examination) addresses(m kadm.Metadata) (reached bool) {
+	reached = true
 	if len(m.Brokers) == 0 {
 		e.bad("address", "look at advertised.listeners", "the broker names no broker at all")
 	}
@@ -49,7 +55,8 @@ func (e *examination) addresses(m kadm.Metadata) {
 		address := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 		conn, err := net.DialTimeout("tcp", address, 3*time.Second)
 		if err != nil {
-			e.bad("address", "set advertised.listeners to an address that this machine can reach, or leave it out",
+			reached = false
+			e.bad("address", advertiseHint,
 				"clients here are told that broker %d is at %s, and cannot reach it: %v", b.NodeID, address, rootCause(err))
 			continue
 		}
@@ -59,6 +66,7 @@ func (e *examination) addresses(m kadm.Metadata) {
 	if m.Controller < 0 {
 		e.bad("controller", "look at the broker's log", "there is no active controller, so topics cannot be created or changed")
 	}
+	return reached
 }
 
 func (e *examination) leaders(m kadm.Metadata) {

@@ -12,6 +12,7 @@ import (
 var advice = map[int16]string{
 	kerr.TopicAlreadyExists.Code:       "`barnabas topic describe` shows it; --if-not-exists accepts it",
 	kerr.UnknownTopicOrPartition.Code:  "`barnabas topic list` shows what exists",
+	kerr.MessageTooLarge.Code:          "`barnabas config set -t TOPIC max.message.bytes=N` has a topic take larger ones, `barnabas serve --set message.max.bytes=N` all topics",
 	kerr.NonEmptyGroup.Code:            "stop the group's consumers first; `barnabas group describe` shows who they are",
 	kerr.GroupIDNotFound.Code:          "`barnabas group list` shows what exists",
 	kerr.InvalidReplicationFactor.Code: "one broker can hold one copy: use --replication-factor 1 or leave it out",

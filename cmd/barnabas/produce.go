@@ -62,11 +62,18 @@ func produce(c *cli.Context) error {
 	if _, err := asJSON(c); err != nil {
 		return err
 	}
-	client, err := newClient(c, append(opts, kgo.DefaultProduceTopic(topic))...)
+	batchBytes := new(atomic.Int32)
+	batchBytes.Store(defaultBatchBytes)
+	opts = append(opts, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchMaxBytesFn(func(string) int32 { return batchBytes.Load() }))
+	client, err := newClient(c, opts...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if err := canReach(c, client); err != nil {
+		return fmt.Errorf("produce: %w", err)
+	}
+	batchBytes.Store(batchLimit(c.Context, client, topic))
 	interrupted, stop := untilInterrupted(c.Context)
 	defer stop()
 	ctx, cancel := context.WithCancel(c.Context)
@@ -88,7 +95,7 @@ func produce(c *cli.Context) error {
 func produceOptions(c *cli.Context) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.AllowAutoTopicCreation(), kgo.MetadataMinAge(newTopicPoll), kgo.UnknownTopicRetries(newTopicPolls),
-		kgo.MaxBufferedRecords(100_000), kgo.ProducerBatchMaxBytes(1_000_000),
+		kgo.MaxBufferedRecords(100_000),
 	}
 	switch v := c.String("acks"); v {
 	case "all", "-1":

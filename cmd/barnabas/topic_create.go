@@ -7,6 +7,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/urfave/cli/v2"
+
+	"github.com/barnabas-mq/barnabas/server/config"
 )
 
 // createdRow is a topic that `topic create` made, or with --if-not-exists found.
@@ -75,8 +77,21 @@ func createdRows(ctx context.Context, adm *kadm.Client, topics []string, respons
 			}
 			rows = append(rows, createdRow{rowOf(d), false})
 		default:
-			failed = append(failed, describeFailure(name, r.Err, r.ErrMessage))
+			failed = append(failed, describeFailure(name, r.Err, r.ErrMessage)+meantSetting(r.ErrMessage))
 		}
 	}
 	return rows, failed, nil
+}
+
+// meantSetting adds to a broker's refusal of a setting that it does not know the one
+// that is probably meant.
+func meantSetting(message string) string {
+	key, ok := strings.CutPrefix(message, "Unknown topic config name: ")
+	if !ok {
+		return ""
+	}
+	if near := config.Nearest(key, config.TopicNames()); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return "; docs/config.md lists them, and so does `barnabas config get --all -t TOPIC`"
 }

@@ -30,3 +30,9 @@ func Broker(name string) *Decl { return brokerKeys.byName[name] }
 
 // Topic is the declaration of a topic's key, nil when there is none.
 func Topic(name string) *Decl { return topicKeys.byName[name] }
+
+// BrokerNames are the names of all of a broker's keys.
+func BrokerNames() []string { return brokerKeys.names() }
+
+// TopicNames are the names of all of a topic's keys.
+func TopicNames() []string { return topicKeys.names() }
