@@ -83,6 +83,13 @@ func withClient(c *cli.Context, f func(context.Context, *kgo.Client) error) erro
 	}
 	ctx, cancel := context.WithTimeout(c.Context, commandTimeout)
 	defer cancel()
+	// What takes long is looked into: the library tries an address that does not work in silence.
+	slow := time.AfterFunc(answerTimeout, func() {
+		if toldReachable(ctx, client, seeds) != nil {
+			cancel()
+		}
+	})
+	defer slow.Stop()
 	return explainLost(ctx, client, seeds, f(ctx, client))
 }
 
