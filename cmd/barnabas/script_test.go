@@ -7,9 +7,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,6 +24,11 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: the command line as people use it.
 func TestScripts(t *testing.T) {
+	// Where nohup started the tests the scripts' brokers would ignore it as well: to be
+	// told of a signal gives those that are started from here its default.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangup) }) // after the scripts, which run in parallel
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
