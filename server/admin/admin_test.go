@@ -3,7 +3,6 @@ package admin_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,28 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/barnabas-mq/barnabas/internal/leak"
 	"github.com/barnabas-mq/barnabas/internal/telemetry"
 	"github.com/barnabas-mq/barnabas/server/admin"
 )
 
-func TestMain(m *testing.M) {
-	before := goleak.IgnoreCurrent()
-	code := m.Run()
-	// A look takes half a second, in which a busy machine ends nothing.
-	for deadline := time.Now().Add(time.Minute); code == 0; {
-		err := goleak.Find(before)
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(leak.Run(m, time.Minute)) }
 
 func startAdmin(t *testing.T, o admin.Options) (*admin.Server, func(path, accept string) (int, string)) {
 	t.Helper()

@@ -15,27 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/barnabas-mq/barnabas/internal/leak"
 	"github.com/barnabas-mq/barnabas/server/network"
 )
 
-func TestMain(m *testing.M) {
-	before := goleak.IgnoreCurrent() // gnet's package starts a pool of goroutines that never ends
-	code := m.Run()
-	// A look takes half a second, in which a busy machine ends nothing.
-	for deadline := time.Now().Add(testDeadline); code == 0; {
-		err := goleak.Find(before)
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(leak.Run(m, testDeadline)) }
 
 // Keys of the test API.
 const (
