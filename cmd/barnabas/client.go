@@ -77,20 +77,16 @@ func withClient(c *cli.Context, f func(context.Context, *kgo.Client) error) erro
 		return err
 	}
 	defer client.Close()
-	seeds, err := seedAddresses(c.String("broker"))
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(c.Context, commandTimeout)
 	defer cancel()
 	// What takes long is looked into: the library tries an address that does not work in silence.
 	slow := time.AfterFunc(answerTimeout, func() {
-		if toldReachable(ctx, client, seeds) != nil {
+		if toldReachable(ctx, client) != nil {
 			cancel()
 		}
 	})
 	defer slow.Stop()
-	return explainLost(ctx, client, seeds, f(ctx, client))
+	return explainLost(ctx, client, f(ctx, client))
 }
 
 func seedAddresses(list string) ([]string, error) {

@@ -63,7 +63,7 @@ func consume(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
-	if err := canReach(c, client); err != nil {
+	if err := toldReachable(c.Context, client); err != nil {
 		return fmt.Errorf("consume: %w", err)
 	}
 	only := int32(c.Int("partition"))

@@ -70,7 +70,7 @@ func produce(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
-	if err := canReach(c, client); err != nil {
+	if err := toldReachable(c.Context, client); err != nil {
 		return fmt.Errorf("produce: %w", err)
 	}
 	batchBytes.Store(batchLimit(c.Context, client, topic))

@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/urfave/cli/v2"
 )
 
 // advertiseHint is what to do when the address that clients are told does not work.
@@ -20,7 +19,8 @@ const advertiseHint = "set --advertise (advertised.listeners) to an address that
 // toldReachable fails when a broker answers at the address that it was asked at, but none
 // of those that it tells clients can be connected to: records would be waited for, in
 // silence, as long as patience lasts. With some of several it is the client's to find one.
-func toldReachable(ctx context.Context, client *kgo.Client, seeds []string) error {
+func toldReachable(ctx context.Context, client *kgo.Client) error {
+	seeds := client.OptValue(kgo.SeedBrokers).([]string)
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var failed error
@@ -42,15 +42,6 @@ func toldReachable(ctx context.Context, client *kgo.Client, seeds []string) erro
 	return failed
 }
 
-// canReach is toldReachable for the brokers that --broker names.
-func canReach(c *cli.Context, client *kgo.Client) error {
-	seeds, err := seedAddresses(c.String("broker"))
-	if err != nil {
-		return err
-	}
-	return toldReachable(c.Context, client, seeds)
-}
-
 // toldBrokers is what the first address of --broker that answers says.
 func toldBrokers(ctx context.Context, client *kgo.Client) []kmsg.MetadataResponseBroker {
 	req := kmsg.NewPtrMetadataRequest()
@@ -65,13 +56,13 @@ func toldBrokers(ctx context.Context, client *kgo.Client) []kmsg.MetadataRespons
 }
 
 // explainLost is err, or why no broker could be reached when that is the reason.
-func explainLost(ctx context.Context, client *kgo.Client, seeds []string, err error) error {
+func explainLost(ctx context.Context, client *kgo.Client, err error) error {
 	var k *kerr.Error
 	var usage *usageError
 	if err == nil || errors.As(err, &k) || errors.As(err, &usage) {
 		return err
 	}
-	if why := toldReachable(context.WithoutCancel(ctx), client, seeds); why != nil {
+	if why := toldReachable(context.WithoutCancel(ctx), client); why != nil {
 		return why
 	}
 	return err
