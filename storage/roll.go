@@ -12,10 +12,9 @@ import (
 // one or segment.ms has passed.
 func (l *Log) rollIfDue(sizeBytes int64, p pending, cfg *LogConfig) error {
 	s := active(l.list())
-	due := s.SizeBytes() > cfg.SegmentBytes-sizeBytes || !s.CanHold(p.last)
-	if !due && s.SizeBytes() > 0 && s.IndexFull(cfg.SegmentIndexBytes) {
-		due = true // an empty one may be as full: segment.index.bytes can be less than an entry
-	}
+	// The indexes of an empty one may be full: segment.index.bytes can be less than an entry.
+	due := s.SizeBytes() > cfg.SegmentBytes-sizeBytes || !s.CanHold(p.last) ||
+		s.SizeBytes() > 0 && s.IndexFull(cfg.SegmentIndexBytes)
 	if !due && s.SizeBytes() > 0 {
 		waited, err := l.waitedForRoll(s, p.maxTimestamp)
 		if err != nil {

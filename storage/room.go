@@ -46,7 +46,13 @@ func (s *Store) hasRoomFor(req AppendRequest) bool {
 	if s.hasRoom(int64(len(req.Batches))) {
 		return true
 	}
-	return req.Internal && s.room.Load() >= s.cfg.ReserveBytes/growFrom-s.cfg.ReserveBytes
+	return req.Internal && s.roomToGrow() >= 0
+}
+
+// roomToGrow is the room as far as known, with the part of the reserve that growFrom
+// allows.
+func (s *Store) roomToGrow() int64 {
+	return s.room.Load() + s.cfg.ReserveBytes - s.cfg.ReserveBytes/growFrom
 }
 
 // roomAhead is hasRoom for bytes that a segment would only like to have.
@@ -132,11 +138,10 @@ func (s *Store) roomToClean(group []*segment.Segment) (*cleaningRoom, error) {
 		need += g.SizeBytes()
 	}
 	s.measureRoom()
-	kept := s.cfg.ReserveBytes / growFrom
 	promised := s.cleaner.promised.Add(need)
-	if room := s.room.Load(); room+s.cfg.ReserveBytes-kept < promised {
+	if room := s.roomToGrow(); room < promised {
 		s.cleaner.promised.Add(-need)
-		return nil, fmt.Errorf("%w: %d bytes are needed, %d are free beside the %d that are kept", errNoRoom, promised, max(room+s.cfg.ReserveBytes-kept, 0), kept)
+		return nil, fmt.Errorf("%w: %d bytes are needed, %d are free beside the %d that are kept", errNoRoom, promised, max(room, 0), s.cfg.ReserveBytes/growFrom)
 	}
 	return &cleaningRoom{s: s, left: need}, nil
 }

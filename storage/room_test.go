@@ -13,11 +13,17 @@ import (
 	"github.com/barnabas-mq/barnabas/protocol"
 )
 
-func TestDiskFull(t *testing.T) {
+// fillableWorld has a disk of that many bytes, of which a store reserves 10,000.
+func fillableWorld(t *testing.T, capacity uint64) *world {
 	w := newWorld(t, 1)
 	w.cfg.ReserveBytes = 10_000
-	w.fs.SetCapacity(30_000)
+	w.fs.SetCapacity(capacity)
 	w.mustOpen()
+	return w
+}
+
+func TestDiskFull(t *testing.T) {
+	w := fillableWorld(t, 30_000)
 	defer w.abandon()
 	l := w.log()
 	appends := 0
@@ -45,10 +51,7 @@ func TestDiskFull(t *testing.T) {
 // TestRoomTakenAfterWritable fills the disk between Writable, which lets a
 // coordinator's append in, and the append.
 func TestRoomTakenAfterWritable(t *testing.T) {
-	w := newWorld(t, 1)
-	w.cfg.ReserveBytes = 10_000
-	w.fs.SetCapacity(60_000)
-	w.mustOpen()
+	w := fillableWorld(t, 60_000)
 	defer w.abandon()
 	l := w.log()
 	internal := func() error {
@@ -83,10 +86,7 @@ func TestRoomTakenAfterWritable(t *testing.T) {
 // TestRoomWhenTheTimeIsSet frees space on a full disk after the system's time was set
 // back: it is found as soon as otherwise.
 func TestRoomWhenTheTimeIsSet(t *testing.T) {
-	w := newWorld(t, 1)
-	w.cfg.ReserveBytes = 10_000
-	w.fs.SetCapacity(11_000)
-	w.mustOpen()
+	w := fillableWorld(t, 11_000)
 	defer w.abandon()
 	l := w.log()
 	var err error
